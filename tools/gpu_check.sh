@@ -14,7 +14,8 @@
 #   ranks          ranks that share the GPU, or have a GPU each and NCCL: model goldens, and servers in every layout
 #   cards          the card, and whether the program has machine code for it
 #   numbers        products with quantised weights and activations, and KV caches in 8 bits: goldens, and their times
-#   refused        sleep mode; models that this backend refuses, with the reason
+#   refused        sleep mode; sounds, prompts for cross attention and adapters; models that this backend refuses, with the
+#                  reason
 #   host_experts   experts in host memory: the same answer, and the times with more and more layers there
 #   transfer       KV blocks from ranks to a store and to one rank
 #   guesses        draft tokens of every kind change no answer; their gain
@@ -87,7 +88,7 @@ if [ "${1:-}" = pack ]; then
   # Copies all libraries except the C library, which belongs to the machine.
   (cd build/cuda && ldd "${programs[@]}") | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
     grep -Ev '/(libc|libm|libdl|libpthread|librt)\.so' | xargs -I{} cp -L {} "$place/bin/"
-  tar -cf - tools/gpu_check.sh bench/gpu bench/peers/models.py models/demo{,-draft,-eagle3} models/demo-moe tests/data/{models,quantized,rounded,drafters,sound} |
+  tar -cf - tools/gpu_check.sh bench/gpu bench/peers/models.py models/demo{,-draft,-eagle3} models/demo-moe tests/data/{models,quantized,rounded,drafters,sound,source,adapters} |
     tar -xf - -C "$place"
   # Copies only those of the largest goldens that engine_test reads, so that the archive stays below 64 MB.
   (cd "$place" && du -s tests/data/models/* | awk '$1 > 330 { print $2 }' | grep -vE '/(gemma2|qwen3_next|deepseek_v32|deepseek_v4)$' | xargs rm -r)
@@ -277,7 +278,7 @@ sleeps() {
 refusals() {
   local model text folder count=0
   folder=$(mktemp -d)
-  for model in tests/data/models/{t5,whisper,deepseek_v4}*; do
+  for model in tests/data/models/pangu_pro; do
     [ -e "$model/config.json" ] || continue
     cp -rL "$model" "$folder"
     echo '{"version": "1.0", "added_tokens": [], "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}}' >"$folder/$(basename "$model")/tokenizer.json"
@@ -387,6 +388,7 @@ for part in "${expanded[@]}"; do
       ;;
     refused)
       step sleeps 60 bash -c sleeps
+      step sounds 90 bash -c "cases '$bin/engine_test' '*OnCuda*:*PromptSound.*Transformers*:AdapterEngine.Recorded*'"
       step refusals 60 bash -c refusals
       ;;
     host_experts)

@@ -17,7 +17,7 @@ struct Routes {
   std::vector<std::int32_t> pair_rows, tokens, starts;
 
   Routes(Backend& backend, const TestTensor& logits, std::int64_t n, std::int64_t experts,
-         const RouterRule& rule, const View& bias = {}, const View& scales = {})
+         const RouterRule& rule, const View& bias = {}, const View& scales = {}, const View& given = {})
       : weights(DType::f32, {n, rule.chosen}),
         pair_rows(static_cast<std::size_t>(n * rule.chosen)),
         tokens(pair_rows.size()),
@@ -27,6 +27,7 @@ struct Routes {
                       {.logits = on(logits.view()),
                        .bias = on(bias),
                        .scales = on(scales),
+                       .given = on(given),
                        .rule = rule,
                        .weights = on(weights.view()),
                        .pair_rows = on(View::of(pair_rows.data(), DType::i32, {n, rule.chosen})),
@@ -57,11 +58,12 @@ TEST_P(Experts, RouteWithinGroupsAndWithABias) {
   TestRandom random(4);
   for (int round = 0; round < 60; ++round) {
     const std::int64_t n = random.integer(1, 30), size = random.integer(1, 33);
-    RouterRule rule{.renormalise = random.coin(),
-                    .scores = random.pick({RouterScores::softmax, RouterScores::sigmoid}),
-                    .scale = random.real(0.5, 3),
-                    .groups = random.integer(1, 8),
-                    .group_best = random.integer(1, 2)};
+    RouterRule rule{
+        .renormalise = random.coin(),
+        .scores = random.pick({RouterScores::softmax, RouterScores::sigmoid, RouterScores::sqrt_softplus}),
+        .scale = random.real(0.5, 3),
+        .groups = random.integer(1, 8),
+        .group_best = random.integer(1, 2)};
     rule.groups_kept = random.integer(1, rule.groups);
     rule.chosen = random.integer(1, static_cast<int>(std::min<std::int64_t>(8, rule.groups_kept * size)));
     const std::int64_t experts = rule.groups * size;
@@ -71,6 +73,31 @@ TEST_P(Experts, RouteWithinGroupsAndWithABias) {
     const View with = random.coin() ? bias.view() : View{}, scales = random.coin() ? scale.view() : View{};
     const Routes ours(*tested, logits, n, experts, rule, with, scales),
         theirs(reference, logits, n, experts, rule, with, scales);
+    EXPECT_EQ(ours.pair_rows, theirs.pair_rows);
+    EXPECT_EQ(ours.tokens, theirs.tokens);
+    EXPECT_EQ(ours.starts, theirs.starts);
+    EXPECT_LE(difference(ours.weights, theirs.weights, 1e-6, 1e-5), 1);
+  }
+}
+
+TEST_P(Experts, RouteToGivenExperts) {
+  TestRandom random(8);
+  for (int round = 0; round < 30; ++round) {
+    const std::int64_t n = random.integer(1, 30);
+    const int experts = random.integer(1, 40);
+    const RouterRule rule{
+        .chosen = random.integer(1, std::min(experts, 4)),
+        .renormalise = random.coin(),
+        .scores = random.pick({RouterScores::softmax, RouterScores::sigmoid, RouterScores::sqrt_softplus})};
+    const TestTensor logits = random.tensor(DType::f32, {n, experts}, -4, 4);
+    TestTensor given(DType::f32, {n, rule.chosen});
+    for (std::int64_t i = 0; i < n; ++i) {
+      const int first = random.integer(0, experts - 1);
+      for (int k = 0; k < rule.chosen; ++k)
+        given.set(i * rule.chosen + k, static_cast<float>((first + k) % experts));
+    }
+    const Routes ours(*tested, logits, n, experts, rule, {}, {}, given.view()),
+        theirs(reference, logits, n, experts, rule, {}, {}, given.view());
     EXPECT_EQ(ours.pair_rows, theirs.pair_rows);
     EXPECT_EQ(ours.tokens, theirs.tokens);
     EXPECT_EQ(ours.starts, theirs.starts);
@@ -99,8 +126,8 @@ TEST_P(Experts, WhateverTheLogitsAreEveryPairHasAPlace) {
     logits.set(5 + i, -INFINITY);
     logits.set(10 + i, i == 2 ? INFINITY : 1);
   }
-  for (const RouterScores scores :
-       {RouterScores::softmax, RouterScores::sigmoid, RouterScores::sparsemixer}) {
+  for (const RouterScores scores : {RouterScores::softmax, RouterScores::sigmoid, RouterScores::sparsemixer,
+                                    RouterScores::sqrt_softplus}) {
     const Routes routes(*tested, logits, 3, 5, {.chosen = 3, .scores = scores});
     std::vector<std::int32_t> pair_rows = routes.pair_rows;
     std::ranges::sort(pair_rows);

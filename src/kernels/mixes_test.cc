@@ -1,5 +1,5 @@
-// Compares operators that mix rows, and GramRowsArgs, with the reference on the CPU with every instruction
-// set of this processor.
+// Compares operators that mix rows, and GramRowsArgs, with the reference: on the CPU with every instruction
+// set of this processor, and on CUDA.
 #include <gtest/gtest.h>
 
 #include "kernels/testing/backends.h"
@@ -8,13 +8,7 @@
 namespace octavo {
 namespace {
 
-class Mixes : public BesideTheReference {
- protected:
-  void SetUp() override {
-    BesideTheReference::SetUp();
-    if (!IsSkipped() && !tested->ops.has(Need::mix_sources)) GTEST_SKIP() << "only on the host";
-  }
-};
+class Mixes : public BesideTheReference {};
 
 INSTANTIATE_TEST_SUITE_P(Backends, Mixes, testing::ValuesIn(test_backends()), test_backend_name);
 
@@ -29,11 +23,14 @@ TEST_P(Mixes, Sources) {
     const bool with_last = random.coin();
     const auto run = [&](Backend& backend) {
       TestTensor mixed = last;
-      const View out = mixed.view();
-      backend.ops.mix_sources(
-          *backend.stream,
-          {.x = x.view(), .last = with_last ? out : View{}, .query = query.view(), .eps = 1e-5F, .out = out});
-      backend.stream->synchronize();
+      OnDevice on(backend);
+      const View out = on(mixed.view());
+      backend.ops.mix_sources(*backend.stream, {.x = on(x.view()),
+                                                .last = with_last ? out : View{},
+                                                .query = on(query.view()),
+                                                .eps = 1e-5F,
+                                                .out = out});
+      on.fetch();
       return mixed;
     };
     ASSERT_LE(difference(run(*tested), run(reference), 2e-5, 1e-4), 1) << sources << " x " << dim;
@@ -52,13 +49,14 @@ TEST_P(Mixes, Heads) {
     const TestTensor second = random.tensor(type, {n, heads * dim}, -2, 2);
     const auto run = [&](Backend& backend) {
       TestTensor mixed = second;
-      backend.ops.mix_heads(*backend.stream, {.q = q.view(),
-                                              .weight = weight.view(),
-                                              .bias = bias.view(),
-                                              .first = first.view(),
-                                              .second = mixed.view(),
-                                              .y = mixed.view()});
-      backend.stream->synchronize();
+      OnDevice on(backend);
+      backend.ops.mix_heads(*backend.stream, {.q = on(q.view()),
+                                              .weight = on(weight.view()),
+                                              .bias = on(bias.view()),
+                                              .first = on(first.view()),
+                                              .second = on(mixed.view()),
+                                              .y = on(mixed.view())});
+      on.fetch();
       return mixed;
     };
     const double step = type == DType::f32 ? 2e-5 : 1e-2;
@@ -69,14 +67,15 @@ TEST_P(Mixes, Heads) {
 // Two texts in one step: the second one continues after a token.
 TEST_P(Mixes, RowsOfGrams) {
   constexpr std::int32_t kStop = 7;
-  const std::int32_t ids[] = {3, 5, kStop, 4, 2, 9}, positions[] = {0, 1, 2, 3, 1, 2}, starts[] = {0, 4, 6};
-  const std::int32_t slots[] = {1, 0}, copies[] = {-1, -1, 2, -1, -1, -1};
+  std::int32_t ids[] = {3, 5, kStop, 4, 2, 9}, positions[] = {0, 1, 2, 3, 1, 2}, starts[] = {0, 4, 6};
+  std::int32_t slots[] = {1, 0}, copies[] = {-1, -1, 2, -1, -1, -1};
   const GramTable tables[] = {{2, 1000}, {3, 101}};
   float state[3][1][2] = {{{6 + 1, 0}}, {{5, 5}}, {{-1, -1}}};
   std::int32_t rows[2][6];
-  const auto view = [](auto& items, std::initializer_list<std::int64_t> shape) {
-    using T = std::remove_const_t<std::remove_all_extents_t<std::remove_reference_t<decltype(items)>>>;
-    return View::of(const_cast<T*>(reinterpret_cast<const T*>(&items)), dtype_of<T>, shape);
+  OnDevice on(*tested);
+  const auto view = [&](auto& items, std::initializer_list<std::int64_t> shape) {
+    using T = std::remove_all_extents_t<std::remove_reference_t<decltype(items)>>;
+    return on(View::of(reinterpret_cast<T*>(&items), dtype_of<T>, shape));
   };
   tested->ops.gram_rows(*tested->stream, {.ids = view(ids, {6}),
                                           .vocab = 10,
@@ -88,7 +87,7 @@ TEST_P(Mixes, RowsOfGrams) {
                                                    .positions = view(positions, {6}),
                                                    .copies = view(copies, {6})},
                                           .rows = view(rows, {2, 6})});
-  tested->stream->synchronize();
+  on.fetch();
   const std::int32_t pairs[] = {3, 35, 57, 4, 62, 29}, triples[] = {3, 35, 357 % 101, 4, 62, 629 % 101};
   for (int t = 0; t < 6; ++t) {
     EXPECT_EQ(rows[0][t], pairs[t]) << t;

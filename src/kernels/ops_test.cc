@@ -370,10 +370,16 @@ TEST_P(Operators, AddRows) {
     random.shuffle(rows);
     rows.resize(static_cast<std::size_t>(random.integer(1, static_cast<int>(n))));
     const TestTensor x = random.tensor(type, {std::ssize(rows), dim}), sum = random.tensor(sum_type, {n, dim});
+    std::vector<std::int32_t> range{random.integer(0, static_cast<int>(std::ssize(rows))), 7};
+    range.push_back(random.integer(range[0], static_cast<int>(std::ssize(rows))));
+    const bool some = random.coin();
     const auto run = [&](Backend& backend) {
       TestTensor y = sum;
       OnDevice on(backend);
-      backend.ops.add_rows(*backend.stream, {on(x.view()), on(View::of(std::span(rows))), on(y.view())});
+      backend.ops.add_rows(*backend.stream, {.x = on(x.view()),
+                                             .rows = on(View::of(std::span(rows))),
+                                             .y = on(y.view()),
+                                             .range = some ? on(View::of(std::span(range))) : View{}});
       on.fetch();
       return y;
     };

@@ -144,11 +144,10 @@ class AdapterReader {
 };
 
 struct StepAdapters {
-  std::span<const Adapter* const> adapters;     // without duplicates
-  std::span<const std::int32_t> host_starts{};  // copy of `starts` in host memory
+  std::span<const Adapter* const> adapters;  // without duplicates
   // i32 [adapters + 1]: adapter i changes the tokens tokens[starts[i]] .. tokens[starts[i + 1] - 1]
   View starts = {};
-  View tokens = {};  // i32 [tokens with an adapter]: indices of tokens, sorted by adapter
+  View tokens = {};  // i32: indices of tokens, sorted by adapter; those after the last start are not used
 };
 
 // Bytes of scratch memory that the functions below need for a step of `tokens` tokens and `logit_rows` rows

@@ -97,9 +97,7 @@ void add_changes(Backend& backend, const StepAdapters& all, Scratch scratch, con
     ops.grouped_matmul(
         stream, {.x = x, .rows = all.tokens, .starts = starts, .w = std::span(a).first(count), .y = low});
     multiply_b(backend, std::span(changes).first(count), low, starts, delta);
-    const std::int64_t first = all.host_starts[begin], end = all.host_starts[next];
-    ops.add_rows(stream,
-                 {.x = delta.rows(first, end - first), .rows = all.tokens.rows(first, end - first), .y = y});
+    ops.add_rows(stream, {.x = delta, .rows = all.tokens, .y = y, .range = starts});
   }
 }
 
@@ -115,9 +113,10 @@ void add_expert_changes(const Step& step, const View& x, const ExpertPairs& all_
   Scratch scratch = step.adapter_scratch;
   const Lists lists = take_lists(scratch, step.tokens(), all_pairs.tokens.size(0));
   auto* adapters = lists.adapters.as<std::int32_t>();
+  const auto* const host_starts = all.starts.as<std::int32_t>();
   std::fill_n(adapters, step.tokens(), -1);
   for (std::size_t i = 0; i < all.adapters.size(); ++i)
-    for (std::int32_t p = all.host_starts[i]; p < all.host_starts[i + 1]; ++p)
+    for (std::int32_t p = host_starts[i]; p < host_starts[i + 1]; ++p)
       adapters[all.tokens.as<std::int32_t>()[p]] = static_cast<std::int32_t>(i);
 
   std::array<const Weight*, kAtOnce> a{};
@@ -182,13 +181,9 @@ void add_embedding_changes(Backend& backend, const StepAdapters& all, const Scra
     const View delta = own.take(b->activation(), {pair_rows, b->rows()});
     ops.embed(stream, {.ids = ids, .table = *change.a, .out = found});
     ops.add_norm(stream, {.residual = found, .out = low});
-    ops.grouped_matmul(stream, {.x = low,
-                                .rows = all.tokens,
-                                .starts = all.starts.rows(static_cast<std::int64_t>(i), 2),
-                                .w = {&b, 1},
-                                .y = delta});
-    const std::int64_t first = all.host_starts[i], count = all.host_starts[i + 1] - first;
-    ops.add_rows(stream, {.x = delta.rows(first, count), .rows = all.tokens.rows(first, count), .y = y});
+    const View range = all.starts.rows(static_cast<std::int64_t>(i), 2);
+    ops.grouped_matmul(stream, {.x = low, .rows = all.tokens, .starts = range, .w = {&b, 1}, .y = delta});
+    ops.add_rows(stream, {.x = delta, .rows = all.tokens, .y = y, .range = range});
   }
 }
 

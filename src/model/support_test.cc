@@ -23,28 +23,31 @@ TEST(Support, NamesThePartTheNeedAndTheRemedy) {
   };
   EXPECT_EQ(refusal("models/llama"), "");
   EXPECT_EQ(refusal("models/deepseek_v32"), "");
-  EXPECT_THAT(
-      refusal("models/deepseek_v4"),
-      AllOf(HasSubstr(
-                "DeepseekV4ForCausalLM needs operator collapse_streams, which device cuda does not support"),
-            HasSubstr("set --device cpu")));
-  EXPECT_THAT(
-      refusal("encoders/t5-encoder"),
-      HasSubstr(
-          "T5EncoderModel, layer 0 (3 query and 3 key heads of 24, both ways, biases of 16 distances) needs "
-          "attention with biases by distance"));
-  EXPECT_THAT(refusal("sound/whisper"), HasSubstr("needs cross attention to the rows of an encoder"));
+  EXPECT_EQ(refusal("models/deepseek_v4"), "");
+  EXPECT_EQ(refusal("encoders/t5-encoder"), "");
+  EXPECT_EQ(refusal("sound/whisper"), "");
+  EXPECT_THAT(refusal("models/pangu_pro"),
+              AllOf(HasSubstr("PanguProMoEV2ForCausalLM, layer 0"),
+                    HasSubstr("needs attention with fixed keys, which device cuda does not support"),
+                    HasSubstr("set --device cpu")));
 }
 
-// The encoder is checked too, unless the options exclude its media.
+// The encoder is checked too, unless the options exclude its media. Only the encoder has two key heads.
 TEST(Support, OfATowerFollowsFromTheOptions) {
-  const auto cuda = make_cuda_backend();
+  auto cuda = make_cuda_backend();
   if (!cuda) GTEST_SKIP() << cuda.error().message;
-  const Result<> with = check_support("tests/data/sound/voxtral", {}, *cuda);
+  Ops ops = cuda->ops;
+  ops.supports = [](const KvSpec& spec, int) -> Result<> {
+    if (spec.kv_heads == 2) return field_failure("head_dim", ErrorCode::unsupported, "two heads");
+    return {};
+  };
+  const Backend limited{
+      .name = "cuda", .ops = ops, .device = std::move(cuda->device), .stream = std::move(cuda->stream)};
+  const Result<> with = check_support("tests/data/sound/voxtral", {}, limited);
   ASSERT_FALSE(with);
-  EXPECT_THAT(with.error().message,
-              AllOf(HasSubstr("needs encoders of sound"), HasSubstr(R"({"audio": 0})")));
-  EXPECT_TRUE(check_support("tests/data/sound/voxtral", {.sounds = false}, *cuda));
+  EXPECT_THAT(with.error().message, AllOf(HasSubstr("has a head_dim that device cuda does not support"),
+                                          HasSubstr(R"({"audio": 0})")));
+  EXPECT_TRUE(check_support("tests/data/sound/voxtral", {.sounds = false}, limited));
 }
 
 TEST(Support, WhatAnOptionAsksForIsNotTheDevicesFault) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/execute/batch.h"
+#include "engine/execute/decode_recordings.h"
 #include "engine/execute/executor.h"
 #include "engine/execute/step_plans.h"
 #include "kernels/ops.h"
@@ -18,8 +19,9 @@ namespace octavo {
 
 class LocalAdapters final : public AdapterSlots {
  public:
-  // `slots` is the maximum number of adapters in memory; 0: adapters are disabled.
-  LocalAdapters(const Model& model, Backend& backend, int slots, int rank_max);
+  // `slots` is the maximum number of adapters in memory; 0: adapters are disabled. `recorded` is the argument
+  // of DecodeRecordings.
+  LocalAdapters(const Model& model, Backend& backend, int slots, int rank_max, int recorded);
 
   bool enabled() const { return reader_.has_value(); }
   std::size_t slots() const { return adapters_.size(); }
@@ -36,15 +38,19 @@ class LocalAdapters final : public AdapterSlots {
     std::vector<std::int32_t> starts;
     std::vector<std::int32_t> numbers;
   };
-  // Sorts the tokens of the step by adapter. Returns false if no token has an adapter.
-  bool begin_step(const Batch& batch);
+  // Sorts the tokens of the step by adapter. Returns false if no token has an adapter. `recorded`: the step
+  // is a CUDA graph, so the sorted adapters are all adapters in memory, also those that no token has.
+  bool begin_step(const Batch& batch, bool recorded);
   const Sorted& tokens() const { return tokens_; }
+  // CUDA graphs of steps with adapters. They contain the addresses of all adapters in memory.
+  DecodeRecordings& recordings() { return recordings_; }
   // Sorts rows by adapter. Row i belongs to the token tokens[i] of the step. The result is valid until the
   // next call.
   const Sorted& sort_rows(std::span<const std::int32_t> tokens, const StepPlans& plans);
 
  private:
-  void sort(Sorted& sorted) const;
+  void sort(Sorted& sorted, bool all) const;
+  void forget_recordings();
 
   Backend& backend_;
   std::optional<AdapterReader> reader_;
@@ -52,6 +58,7 @@ class LocalAdapters final : public AdapterSlots {
   std::vector<std::int32_t> sequence_slots_;  // [sequence]: slot of the adapter; empty: no adapters
   std::vector<std::int32_t> item_slots_;      // [item being sorted]: slot of the adapter; -1: no adapter
   Sorted tokens_, rows_;
+  DecodeRecordings recordings_;
 };
 
 }  // namespace octavo

@@ -12,16 +12,14 @@ Result<> LocalExecutor::forward(const Batch& batch) {
   if (experts_) TRY_VOID(experts_->begin(batch.tokens()));
   if (balancer_) balancer_->before_step();
   CHECK(batch.pending.empty() || options_.asynchronous, "this executor is not asynchronous");
-  const bool adapted = adapters_.begin_step(batch);
-  // A step with adapters, images or a complete prompt cannot use a CUDA graph.
-  const int size = adapted || !batch.images.empty() || !batch.wholes.empty()
-                       ? 0
-                       : recordings_.size_of(batch);  // 0: no CUDA graph
+  // A step with images or a complete prompt cannot use a CUDA graph.
+  const int size = !batch.images.empty() || !batch.wholes.empty() ? 0 : recordings_.size_of(batch);
+  const bool adapted = adapters_.begin_step(batch, size > 0);
   TRY_VOID(pack(batch, size, adapted));
 
   Stream& stream = *backend_.stream;
   const auto device = [&](const auto& part) { return inputs_->device(part); };
-  const StepAdapters adapters = adapted ? step_adapters() : StepAdapters{};
+  const StepAdapters adapters = adapted ? step_adapters(size) : StepAdapters{};
   const ForwardBatch step{.ids = device(inputs_->ids),
                           .positions = device(inputs_->positions),
                           .axes = inputs_->axes_of(batch),
@@ -37,7 +35,7 @@ Result<> LocalExecutor::forward(const Batch& batch) {
   if (options_.ranks != nullptr) hand_on(options_.ranks->from_stage_before.get(), between);
   TRY_VOID(ranks_status());
   const auto run = [&] { decoder_->forward(step, cache_.layers()); };
-  size > 0 ? recordings_.run(stream, size, run) : run();
+  size > 0 ? (adapted ? adapters_.recordings() : recordings_).run(stream, size, run) : run();
   copy_states(batch.saved_states);
   steps_begun_ = stream.mark();
   if (options_.ranks != nullptr) hand_on(options_.ranks->to_stage_behind.get(), between);
@@ -68,13 +66,12 @@ Result<> LocalExecutor::pack(const Batch& batch, int size, bool adapted) {
   const auto pending = static_cast<std::int64_t>(sampling_.resolve(batch, *inputs_));
   if (adapted) {
     const LocalAdapters::Sorted& sorted = adapters_.tokens();
-    std::ranges::copy(sorted.numbers, inputs_->host(inputs_->adapter_tokens).begin());
-    std::ranges::copy(sorted.starts, inputs_->host(inputs_->adapter_starts).begin());
+    inputs_->pack_adapters(sorted.numbers, sorted.starts);
   }
   if (media_) media_->place(batch, *inputs_);
   plans_->plan(batch, size);
   inputs_->pack_states(batch, plans_->query_starts());
-  if (media_) media_->plan(plans_->query_starts(), batch.sources);
+  if (media_) media_->plan(plans_->query_starts(), batch.sources, size > 0);
   TRY_VOID(plans_->plan_wholes(batch));
   inputs_->upload(backend_);
   if (pending > 0)
@@ -86,12 +83,13 @@ Result<> LocalExecutor::pack(const Batch& batch, int size, bool adapted) {
   return {};
 }
 
-StepAdapters LocalExecutor::step_adapters() const {
+// `size`: size of the CUDA graph, whose views must not depend on the number of tokens with adapters; 0: none.
+StepAdapters LocalExecutor::step_adapters(int size) const {
   const LocalAdapters::Sorted& sorted = adapters_.tokens();
+  const std::int64_t tokens = size > 0 ? size : std::ssize(sorted.numbers);
   return {.adapters = sorted.adapters,
-          .host_starts = sorted.starts,
           .starts = inputs_->device(inputs_->adapter_starts).rows(0, std::ssize(sorted.starts)),
-          .tokens = inputs_->device(inputs_->adapter_tokens).rows(0, std::ssize(sorted.numbers))};
+          .tokens = inputs_->device(inputs_->adapter_tokens).rows(0, tokens)};
 }
 
 StateBatch LocalExecutor::step_states() const {
@@ -153,10 +151,8 @@ Result<View> LocalExecutor::chunk_logits(std::span<const std::int32_t> tokens) {
   const View logits = logit_rows_.results(std::ssize(tokens), model_->spec.vocab);
   const LocalAdapters::Sorted& sorted = adapters_.sort_rows(tokens, *plans_);
   TRY(const auto uploaded, logit_rows_.upload(backend_, tokens, sorted.numbers, sorted.starts));
-  const StepAdapters adapters{.adapters = sorted.adapters,
-                              .host_starts = sorted.starts,
-                              .starts = uploaded.adapter_starts,
-                              .tokens = uploaded.by_adapter};
+  const StepAdapters adapters{
+      .adapters = sorted.adapters, .starts = uploaded.adapter_starts, .tokens = uploaded.by_adapter};
   decoder_->logits(uploaded.rows, logits, sorted.adapters.empty() ? nullptr : &adapters);
   TRY_VOID(ranks_status());
   return logits;

@@ -140,7 +140,7 @@ class LocalExecutor final : public Executor, public BlockExchange {
   // (from_stage_before). `stages` is the group of the two stages; null: does nothing. `rows` is f32 [n, dim].
   static void hand_on(ProcessGroup* stages, const View& rows);
   Result<> pack(const Batch& batch, int size, bool adapted);
-  StepAdapters step_adapters() const;
+  StepAdapters step_adapters(int size) const;
   StateBatch step_states() const;
   void copy_states(std::span<const Batch::StateCopy> copies);
   Result<View> chunk_logits(std::span<const std::int32_t> tokens);

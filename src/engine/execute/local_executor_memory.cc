@@ -15,6 +15,12 @@ int logit_rows(const LocalExecutorOptions& options) {
   return std::min(options.max_tokens, std::max(kLogitRows, options.max_sequences));
 }
 
+// Maximum number of sequences of a step that is a CUDA graph; 0: no CUDA graphs.
+int recorded_sequences(const Backend& backend, const LocalExecutorOptions& options) {
+  if (!backend.stream->asynchronous() || !options.recorded) return 0;
+  return std::min(options.max_sequences, options.max_tokens);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<LocalExecutor>> LocalExecutor::create(std::shared_ptr<Backend> backend,
@@ -36,10 +42,9 @@ LocalExecutor::LocalExecutor(std::shared_ptr<Backend> backend, std::unique_ptr<M
       device_ranks_(std::move(device_ranks)),
       model_(std::move(model)),
       layout_(std::move(layout)),
-      recordings_(backend_.stream->asynchronous() && options.recorded
-                      ? std::min(options.max_sequences, options.max_tokens)
-                      : 0),
-      adapters_(*model_, backend_, options.max_adapters, options.max_adapter_rank),
+      recordings_(recorded_sequences(backend_, options)),
+      adapters_(*model_, backend_, options.max_adapters, options.max_adapter_rank,
+                recorded_sequences(backend_, options)),
       sampling_(backend_, options.sampler) {
   options_.asynchronous &= backend_.stream->asynchronous();
   if (options_.ranks != nullptr && !backend_.device->shares_host_memory())
@@ -116,7 +121,8 @@ Result<> LocalExecutor::rehearse() {
   const std::vector<int> decoding(
       static_cast<std::size_t>(recordings_.sizes().empty() ? most : recordings_.sizes().back()), 1);
   const std::int64_t blocks = options_.max_tokens / layout_.block_size + options_.max_sequences;
-  TRY_VOID(allocate_cache(blocks, options_.max_sequences));
+  // One encoder input suffices, because all sequences may use the same one.
+  TRY_VOID(allocate_cache(blocks, options_.max_sequences, source_bytes() > 0 ? 1 : 0));
   const auto available = [&] { return static_cast<std::int64_t>(backend_.device->available_bytes()); };
   TRY_VOID(rehearse_step(texts));
   TRY_VOID(rehearse_step(decoding));
@@ -128,6 +134,7 @@ Result<> LocalExecutor::rehearse() {
   recordings_.forget();
   cache_ = {};
   cache_size_.blocks = 0;
+  if (media_) TRY_VOID(media_->allocate_sources(0));
   log_info("after the largest steps, {} MiB of {} MiB are free; each CUDA graph needs {} KiB",
            available() >> 20, backend_.device->memory_bytes() >> 20, bytes_each >> 10);
   return {};
@@ -136,7 +143,8 @@ Result<> LocalExecutor::rehearse() {
 // Uses all features of the sampler except penalties, whose memory grows with the length of the text.
 Result<> LocalExecutor::rehearse_step(std::span<const int> texts) {
   const int vocab = static_cast<int>(model_->spec.vocab);
-  const Batch batch = new_texts(texts, static_cast<int>(layout_.groups.size()), layout_.block_size, vocab);
+  Batch batch = new_texts(texts, static_cast<int>(layout_.groups.size()), layout_.block_size, vocab);
+  if (source_bytes() > 0) batch.sources.assign(texts.size(), 0);
   TRY_VOID(forward(batch));
   if (pools()) {
     TRY_VOID(pool(batch.query_starts, std::vector<std::uint8_t>(texts.size())));
@@ -180,6 +188,7 @@ Result<> LocalExecutor::release_cache() {
   }
   backend_.stream->synchronize();
   recordings_.forget();  // CUDA graphs contain the addresses of the cache
+  adapters_.recordings().forget();
   cache_ = {};
   return {};
 }
@@ -193,7 +202,10 @@ std::int64_t LocalExecutor::later_bytes() const {
   // rehearse() does not use, such as masks, histories, and kernels for other numbers of rows.
   constexpr std::int64_t kRecordingsAndCode = std::int64_t{512} << 20, kRest = std::int64_t{128} << 20;
   const std::int64_t media = media_ ? media_->later_bytes(model_->max_model_len) : 0;
-  const std::int64_t own = recordings_.bytes() ? kRest + *recordings_.bytes() : kRecordingsAndCode;
+  // A step with adapters has about three times as many kernels, because it adds two products of each adapter
+  // to each product.
+  const std::int64_t recordings = (adapters_.enabled() ? 4 : 1) * recordings_.bytes().value_or(0);
+  const std::int64_t own = recordings_.bytes() ? kRest + recordings : kRecordingsAndCode;
   return adapters_.bytes_max() + media + (backend_.stream->asynchronous() ? own : 0);
 }
 

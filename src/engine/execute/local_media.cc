@@ -87,8 +87,9 @@ void LocalMedia::place(const Batch& batch, StepInputs& inputs) {
   }
 }
 
-void LocalMedia::plan(std::span<const std::int32_t> query_starts, std::span<const std::int32_t> sources) {
-  if (sources_) sources_->plan(query_starts, sources);
+void LocalMedia::plan(std::span<const std::int32_t> query_starts, std::span<const std::int32_t> sources,
+                      bool recorded) {
+  if (sources_) sources_->plan(query_starts, sources, recorded);
 }
 
 }  // namespace octavo

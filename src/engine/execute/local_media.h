@@ -37,7 +37,7 @@ class LocalMedia final : public MediaEncoder {
   // Finds the rows of the step's images, and writes their row numbers to `inputs`.
   void place(const Batch& batch, StepInputs& inputs);
   std::span<const ImageRows> images() const { return step_; }
-  void plan(std::span<const std::int32_t> query_starts, std::span<const std::int32_t> sources);
+  void plan(std::span<const std::int32_t> query_starts, std::span<const std::int32_t> sources, bool recorded);
   CrossBatch cross() const { return sources_ ? sources_->batch() : CrossBatch{}; }
 
  private:

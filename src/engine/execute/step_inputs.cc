@@ -62,6 +62,11 @@ void StepInputs::pack_states(const Batch& batch, std::span<const std::int32_t> q
   put<std::int32_t>(host(state_copies), batch.state_copies, -1);
 }
 
+void StepInputs::pack_adapters(std::span<const std::int32_t> tokens, std::span<const std::int32_t> starts) {
+  put<std::int32_t>(host(adapter_tokens), tokens, 0);
+  std::ranges::copy(starts, host(adapter_starts).begin());
+}
+
 View StepInputs::axes_of(const Batch& batch) const {
   if (axes.count == 0) return {};
   return in_rows(device(axes), kAxes).rows(0, batch.images.empty() ? 1 : kAxes);

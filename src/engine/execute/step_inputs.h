@@ -34,6 +34,8 @@ class StepInputs {
   void pack(const Batch& batch, std::int64_t padding);
   // Recurrent layers only. `query_starts` includes padding sequences.
   void pack_states(const Batch& batch, std::span<const std::int32_t> query_starts);
+  // `tokens` are sorted by adapter; see StepAdapters.
+  void pack_adapters(std::span<const std::int32_t> tokens, std::span<const std::int32_t> starts);
   void upload(Backend& backend) { memory_.upload(*backend.device, *backend.stream); }
 
   template <class T>

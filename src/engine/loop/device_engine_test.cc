@@ -151,7 +151,8 @@ EngineStats DeviceEngine::expect_back_from(const KvTierOptions& tier) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, DeviceEngine,
-                         testing::Values("llama", "gemma2", "phi3", "qwen3_next", "deepseek_v32"),
+                         testing::Values("llama", "gemma2", "phi3", "qwen3_next", "deepseek_v32",
+                                         "deepseek_v4"),
                          [](const auto& test) { return std::string(test.param); });
 INSTANTIATE_TEST_SUITE_P(Models, DeviceEngineParts,
                          testing::ValuesIn(long_tests() ? std::vector{"llama", "gemma2", "phi3", "qwen3_next",
@@ -188,13 +189,12 @@ TEST_F(Refused, NoQuantisedMatrices) {
   EXPECT_EQ(error_on_cuda(), "");
 }
 
-TEST_F(Refused, Sound) {
-  options_.model.dir = "tests/data/sound/whisper";
+TEST_F(Refused, FixedKeys) {
+  options_.model.dir = "tests/data/models/pangu_pro";
   EXPECT_TRUE(load_engine(options_));
   EXPECT_THAT(
       error_on_cuda(),
-      testing::HasSubstr(
-          "cross attention to the rows of an encoder, which device cuda does not support; set --device cpu"));
+      testing::HasSubstr("attention with fixed keys, which device cuda does not support; set --device cpu"));
 }
 
 TEST_F(Refused, WrongOptionsStayErrors) {

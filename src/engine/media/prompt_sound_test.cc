@@ -117,7 +117,9 @@ TEST_P(PromptSound, RowsAreThoseOfTransformers) {
       std::optional<Buffer> encoded;
       while (!encoded) encoded = (*encoder)->advance(1);
       const View view = (*encoder)->rows_of(*encoded);
-      const std::span<const float> rows(view.as<float>(), static_cast<std::size_t>(view.elements()));
+      std::vector<float> rows(static_cast<std::size_t>(view.elements()));
+      backend.device->download(*backend.stream, rows.data(), view);
+      backend.stream->synchronize();
       EXPECT_LE(difference(rows, golden().values<float>("rows." + GetParam().parts[i])), 1e-4F);
     }
   };
@@ -125,6 +127,7 @@ TEST_P(PromptSound, RowsAreThoseOfTransformers) {
   for (const CpuIsa isa : kCpuIsas)
     if (auto cpu = make_cpu_backend({.threads = 2, .isa = isa}))
       check(std::string(name(isa)), *std::move(cpu));
+  if (auto cuda = make_cuda_backend()) check("cuda", *std::move(cuda));
 }
 
 TEST_P(PromptSound, LogitsAreThoseOfTransformersInAnyChunks) {
@@ -133,8 +136,9 @@ TEST_P(PromptSound, LogitsAreThoseOfTransformersInAnyChunks) {
   std::vector<TestOptions> backends{{.device = "reference"}};
   for (const CpuIsa isa : kCpuIsas)
     if (make_cpu_backend({.threads = 1, .isa = isa})) backends.push_back({.isa = isa});
+  if (make_cuda_backend()) backends.push_back({.device = "cuda"});
   for (TestOptions options : backends) {
-    SCOPED_TRACE(options.isa ? name(*options.isa) : "reference");
+    SCOPED_TRACE(options.isa ? std::string(name(*options.isa)) : options.device);
     std::vector<float> whole;
     for (const int step_tokens : {2048, 13}) {
       options.step_tokens = step_tokens;

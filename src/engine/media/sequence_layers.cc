@@ -4,6 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "engine/media/ascending.h"
+
 namespace octavo {
 namespace {
 
@@ -32,14 +34,8 @@ Result<> SequenceLayers::allocate() {
   TRY(cache_, KvMemory::allocate(layout_, backend_, blocks, 0));
 
   Device& device = *backend_.device;
-  CHECK(device.shares_host_memory(), "an encoder of sequences on {}", backend_.name);
-  const auto n = static_cast<std::size_t>(rows_);
-  TRY(positions_, device.allocate(n * sizeof(std::int32_t)));
-  TRY(slots_, device.allocate(n * sizeof(std::int64_t)));
-  auto* const positions = static_cast<std::int32_t*>(positions_.data());
-  auto* const slots = static_cast<std::int64_t*>(slots_.data());
-  std::iota(positions, positions + rows_, 0);
-  std::iota(slots, slots + rows_, 0);
+  TRY(positions_, ascending<std::int32_t>(rows_, backend_));
+  TRY(slots_, ascending<std::int64_t>(rows_, backend_));
 
   table_.resize(static_cast<std::size_t>(blocks));
   std::iota(table_.begin(), table_.end(), 0);

@@ -10,8 +10,7 @@
 
 namespace octavo {
 
-// Runs one sequence at a time, so that its rows do not depend on other sequences. The device must share the
-// host's memory.
+// Runs one sequence at a time, so that its rows do not depend on other sequences.
 class SequenceLayers {
  public:
   // `rows` is the length of the longest sequence. `model` and `backend` must outlive this object. Returns

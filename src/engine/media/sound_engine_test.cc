@@ -97,6 +97,24 @@ TEST(SoundEngine, ComputesWhatTransformersComputes) {
       EXPECT_LE(distance(*sound_engine_of({.isa = isa})), 1e-4) << name(isa);
     }
   EXPECT_LE(distance(*sound_engine_of({.step_tokens = 5, .sequences = 5})), 1e-4);
+  if (make_cuda_backend()) {
+    EXPECT_LE(distance(*sound_engine_of({.device = "cuda", .step_tokens = 64})), 1e-4);
+  }
+}
+
+// Decoding steps are CUDA graphs, which are padded to sizes of 1, 2, 4 and 8 sequences.
+TEST(SoundEngine, AnswersOnCudaAreThoseOfTheCpu) {
+  if (const auto cuda = make_cuda_backend(); !cuda) GTEST_SKIP() << cuda.error().message;
+  std::vector<Request> requests;
+  for (int i = 0; i < 3; ++i) {
+    requests.push_back(request_of({257, 258, 3 + i}, quieter(i % 2), 6));
+    requests.back().sampling.ignore_eos = true;
+  }
+  const auto cpu = answers_one_by_one(*sound_engine_of(), requests);
+  const auto engine = sound_engine_of({.device = "cuda", .step_tokens = 64});
+  const auto together = answers_to(*engine, requests);
+  EXPECT_EQ(together, answers_one_by_one(*engine, requests));
+  for (std::size_t i = 0; i < requests.size(); ++i) EXPECT_EQ(together[i].tokens, cpu[i].tokens) << i;
 }
 
 // Some tokens are never allowed, and some are not allowed as the first token.

@@ -1,14 +1,13 @@
 #include "engine/media/sound_rows.h"
 
+#include "engine/media/ascending.h"
+
 namespace octavo {
 
 Result<std::unique_ptr<SoundRows>> SoundRows::create(const Model& tower, Backend& backend) {
   std::unique_ptr<SoundRows> rows(new SoundRows(tower, backend));
   TRY(rows->tower_, SoundTower::create(tower, backend));
-  const std::int32_t tokens = rows->input_.tokens();
-  TRY(rows->starts_, backend.device->allocate(static_cast<std::size_t>(tokens + 1) * sizeof(std::int32_t)));
-  auto* const starts = static_cast<std::int32_t*>(rows->starts_.data());
-  for (std::int32_t token = 0; token <= tokens; ++token) starts[token] = token * rows->input_.joined;
+  TRY(rows->starts_, ascending<std::int32_t>(rows->input_.tokens() + 1, backend, rows->input_.joined));
   return rows;
 }
 

@@ -9,18 +9,13 @@
 namespace octavo {
 namespace {
 
-// Calls put(to, frame, channel) for each input of each convolution output. The inputs are in the order of
-// the weights: channel, then frame. Frame -1 is before the start of the sound; its values are 0.
-template <class Put>
-void lay_out_patches(std::int64_t outputs, std::int64_t step, std::int64_t count, std::int64_t channels,
-                     Put put) {
-  std::int64_t to = 0;
-  for (std::int64_t i = 0; i < outputs; ++i)
-    for (std::int64_t channel = 0; channel < channels; ++channel)
-      for (std::int64_t tap = 0; tap < kSoundTaps; ++tap, ++to) {
-        const std::int64_t frame = i * step + tap - kSoundTaps / 2;
-        put(to, frame >= 0 && frame < count ? frame : -1, channel);
-      }
+// Returns the inputs of a convolution: row i consists of the kSoundTaps frames from frame i * step on. The
+// rows overlap in memory.
+View taps_of(const View& frames, std::int64_t step) {
+  const std::int64_t width = frames.size(1), count = (frames.size(0) - kSoundTaps) / step + 1;
+  View taps = View::of(frames.data, frames.dtype, {count, kSoundTaps * width});
+  taps.stride[0] = step * width;
+  return taps;
 }
 
 }  // namespace
@@ -39,56 +34,58 @@ Result<> SoundTower::allocate() {
   TRY(layers_, SequenceLayers::create(tower_, n, backend_));
 
   Device& device = *backend_.device;
-  const std::size_t act = size_of(tower_.activation), rows = static_cast<std::size_t>(n);
-  const std::size_t frames = 2 * rows, dim = static_cast<std::size_t>(tower_.spec.dim);
-  const std::size_t taps = kSoundTaps;
-  TRY(patches_,
-      device.allocate(act * taps * std::max(frames * static_cast<std::size_t>(input_.mels), rows * dim)));
-  TRY(products_, device.allocate(act * frames * dim));
-  TRY(features_, device.allocate(act * frames * dim));
+  const DType act = tower_.activation;
+  const std::int64_t frames = input_.frames(), dim = tower_.spec.dim;
+  const auto bytes = [&](std::int64_t rows, std::int64_t columns) {
+    return size_of(act) * static_cast<std::size_t>(rows * columns);
+  };
+  host_mels_.resize(bytes(frames + 2, input_.mels));
+  TRY(mels_, device.allocate(host_mels_.size()));
+  TRY(products_, device.allocate(bytes(frames, dim)));
+  TRY(features_, device.allocate(bytes(1 + frames, dim)));
+  device.clear(*backend_.stream, features_.view(act, {1, dim}));
   return {};
 }
 
-void SoundTower::convolve(const LinearParameter& w, const View& patches, const View& out) {
+// Uploads the first `count` frames of a spectrogram [mels, frames], and a frame before and after them.
+// Returns act [count + 2, mels].
+View SoundTower::upload_mels(std::string_view spectrogram, std::int64_t count) {
+  backend_.stream->synchronize();  // waits, because the device may still read the last sound
+  const DType act = tower_.activation;
+  const std::int64_t frames = input_.frames(), mels = input_.mels;
+  for (std::int64_t frame = 0; frame < std::min(frames, count + 1); ++frame)
+    for (std::int64_t mel = 0; mel < mels; ++mel) {
+      float value;
+      std::memcpy(&value, spectrogram.data() + static_cast<std::size_t>(mel * frames + frame) * sizeof value,
+                  sizeof value);
+      put_number(host_mels_.data(), act, static_cast<std::size_t>((1 + frame) * mels + mel), value);
+    }
+  const View device = mels_.view(act, {count + 2, mels});
+  backend_.device->upload(*backend_.stream, device, host_mels_.data());
+  return device;
+}
+
+void SoundTower::convolve(const LinearParameter& w, const View& frames, std::int64_t step, const View& out) {
   const View product = View::of(products_.data(), out.dtype, {out.size(0), out.size(1)});
-  backend_.ops.matmul(*backend_.stream,
-                      {.x = patches, .w = *w.weight.weight, .bias = w.bias.value, .y = product});
+  backend_.ops.matmul(
+      *backend_.stream,
+      {.x = taps_of(frames, step), .w = *w.weight.weight, .bias = w.bias.value, .y = product});
   backend_.ops.activate(*backend_.stream,
                         {.x = product, .activation = Activation::gelu, .gated = false, .y = out});
 }
 
 void SoundTower::begin(std::string_view spectrogram, int rows_wanted) {
   const auto& convolutions = tower_.network.input<SoundInputRows>()->convolutions();
-  const std::int64_t rows = rows_wanted, frames = input_.frames(), mels = input_.mels, dim = tower_.spec.dim;
-  const std::int64_t seen = 2 * rows;
-  CHECK(std::ssize(spectrogram) == mels * frames * static_cast<std::int64_t>(sizeof(float)),
+  const std::int64_t rows = rows_wanted, seen = 2 * rows;
+  CHECK(std::ssize(spectrogram) ==
+            std::int64_t{input_.mels} * input_.frames() * static_cast<std::int64_t>(sizeof(float)),
         "{} bytes of sound", spectrogram.size());
-  const DType act = tower_.activation;
-  const std::size_t bytes = size_of(act);
-  auto* const patches = static_cast<std::byte*>(patches_.data());
-  lay_out_patches(seen, 1, frames, mels, [&](std::int64_t to, std::int64_t frame, std::int64_t mel) {
-    float value = 0;
-    if (frame >= 0)
-      std::memcpy(&value, spectrogram.data() + static_cast<std::size_t>(mel * frames + frame) * sizeof value,
-                  sizeof value);
-    put_number(patches, act, static_cast<std::size_t>(to), value);
-  });
-  const View first = features_.view(act, {seen, dim});
-  convolve(convolutions[0], patches_.view(act, {seen, mels * kSoundTaps}), first);
-  lay_out_patches(rows, 2, frames, dim, [&](std::int64_t to, std::int64_t frame, std::int64_t channel) {
-    std::byte* const out = patches + static_cast<std::size_t>(to) * bytes;
-    if (frame < 0)
-      std::memset(out, 0, bytes);
-    else
-      std::memcpy(
-          out,
-          static_cast<const std::byte*>(first.data) + static_cast<std::size_t>(frame * dim + channel) * bytes,
-          bytes);
-  });
-  const View features = features_.view(act, {rows, dim});
-  convolve(convolutions[1], patches_.view(act, {rows, dim * kSoundTaps}), features);
-
-  layers_->begin(rows, {.positions = {}, .groups = {}, .features = features});
+  const View features = features_.view(tower_.activation, {1 + seen, tower_.spec.dim});
+  convolve(convolutions[0], upload_mels(spectrogram, seen), 1, features.rows(1, seen));
+  // The second convolution has read the features of all frames when its activation overwrites them.
+  const View halved = features.rows(1, rows);
+  convolve(convolutions[1], features, 2, halved);
+  layers_->begin(rows, {.positions = {}, .groups = {}, .features = halved});
 }
 
 }  // namespace octavo

@@ -3,13 +3,13 @@
 
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include "engine/media/sequence_layers.h"
 
 namespace octavo {
 
-// Runs one sound at a time, so that its rows do not depend on other sounds. The device must share the
-// host's memory.
+// Runs one sound at a time, so that its rows do not depend on other sounds.
 class SoundTower {
  public:
   // `tower` is Model::tower. `tower` and `backend` must outlive this object. Returns an error if there is
@@ -28,16 +28,18 @@ class SoundTower {
  private:
   SoundTower(const Model& tower, Backend& backend);
   Result<> allocate();
-  void convolve(const LinearParameter& w, const View& patches, const View& out);
+  View upload_mels(std::string_view spectrogram, std::int64_t count);
+  void convolve(const LinearParameter& w, const View& frames, std::int64_t step, const View& out);
 
   const Model& tower_;
   const SoundInput input_;
   Backend& backend_;
 
   std::unique_ptr<SequenceLayers> layers_;
-  Buffer patches_;   // act [frames, mels * taps], then [rows, dim * taps]
-  Buffer products_;  // act [frames, dim]
-  Buffer features_;  // act [frames, dim], after the activation
+  std::vector<std::byte> host_mels_;  // act [frames + 2, mels]: the sound between two frames of zeros
+  Buffer mels_;                       // the same
+  Buffer products_;                   // act [frames, dim]
+  Buffer features_;                   // act [1 + frames, dim], after the activation: the first frame is zero
 };
 
 }  // namespace octavo

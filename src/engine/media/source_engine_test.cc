@@ -111,6 +111,26 @@ TEST_P(SourceEngine, ComputesWhatTransformersComputes) {
     if (make_cpu_backend({.threads = 1, .isa = isa})) {
       EXPECT_LE(distance(*engine_of({.isa = isa}), "long"), bound) << octavo::name(isa);
     }
+  if (make_cuda_backend()) {
+    EXPECT_LE(distance(*engine_of({.device = "cuda", .step_tokens = 64}), "short"), bound);
+  }
+}
+
+// The second answer is decoded by CUDA graphs. The prompt is longer than the short source.
+TEST_P(SourceEngine, AnswersOnCudaAreThoseOfTheCpu) {
+  if (const auto cuda = make_cuda_backend(); !cuda) GTEST_SKIP() << cuda.error().message;
+  const auto source = tokens("source.short");
+  std::vector<TokenId> prompt = engine_of()->info().source.begin;
+  for (TokenId id = 10; prompt.size() <= source.size(); ++id) prompt.push_back(id);
+  const auto answer_of = [&](Engine& engine) {
+    Request request = request_of(prompt, source, 8);
+    request.sampling.ignore_eos = true;
+    return run(engine, std::move(request)).tokens;
+  };
+  const auto engine = engine_of({.device = "cuda", .step_tokens = 64});
+  const auto expected = answer_of(*engine_of());
+  EXPECT_EQ(answer_of(*engine), expected);
+  EXPECT_EQ(answer_of(*engine), expected);
 }
 
 // GGUF files with tokenizers and the parameters of flan-t5. tools/goldens/gguf_encoders.py creates them.

@@ -345,6 +345,7 @@ void add_rows(Stream& stream, const AddRowsArgs& args) {
   };
   for_pieces(pool_of(stream), args.x.size(0), args.x.size(1), kAddColumns,
              [&](std::int64_t x_row, std::int64_t column, std::int64_t count) {
+               if (!args.adds(x_row)) return;
                alignas(64) float x[kAddColumns], y[kAddColumns];
                std::byte* const sum = at(args.y, args.rows.as<std::int32_t>()[x_row], column);
                kernels.widen(at(args.x, x_row, column), x_format, x, count);

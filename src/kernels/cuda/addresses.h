@@ -18,7 +18,7 @@ OCTAVO_HOST_DEVICE constexpr std::int64_t element_at(std::int64_t row, std::int6
 
 // Layout of a KV block, as in kv_exchange.h: [keys, values][kv_heads][block_size][head_dim]. If
 // values_in_keys > 0, only keys are stored. If `scaled`, f32 scales [keys, values][kv_heads][block_size]
-// follow.
+// follow. If entries cover several tokens (KvSpec::rate), block_size is the number of entries in a block.
 struct KvLayout {
   std::int64_t stride_bytes;  // bytes between blocks
   int kv_heads;

@@ -201,7 +201,8 @@ struct Tile {
   __device__ void soften(int piece, int past, float (&scores)[kMyTiles][4],
                          std::uint32_t (&probabilities)[kTokenTiles / 2][4], float (&piece_max)[2],
                          float (&piece_sum)[2]) {
-    const float scale = make_scores(p, head, mine, piece, first_tile(), scores), scale_of_2 = scale * kLog2E;
+    const float scale = make_scores(p, rows, head, mine, piece, first_tile(), scores),
+                scale_of_2 = scale * kLog2E;
     find_most(scores, piece_max);
 #pragma unroll
     for (int i = 0; i < 2; ++i)
@@ -387,7 +388,8 @@ void attention(StreamHandle stream, const AttentionParams& p) {
     if constexpr (sizeof(T) == 2) {
       const bool latent = p.cache.layout.values_in_keys > 0;
       if ((p.cache.format != p.q.format && p.cache.layout.element_bytes != 1) ||
-          (latent ? !takes_latent(p) : dim > kMaxTiledKey)) {
+          (latent ? !takes_latent(p) || p.distance_bias.numbers != nullptr
+                  : dim > kMaxTiledKey || p.chosen != nullptr)) {
         attention_plain(stream, p);
       } else if (latent) {
         attention_latent(stream, p);

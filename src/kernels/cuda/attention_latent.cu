@@ -105,7 +105,7 @@ struct LatentTile {
     for (int i = thread(); i < kPieceTokens; i += kThreads) {
       const int at = piece * kPieceTokens + i;
       const bool valid = piece < past_piece && at >= first && at < past;
-      const int token = valid ? rows.token(unit.row_begin, at) : 0;
+      const int token = valid ? rows.token(unit.row_begin, 0, at) : 0;
       shared.keys[piece % kLocated][i] = valid ? cached(p, rows, 0, 0, token) : nullptr;
       shared.scales[piece % kLocated][i] = valid ? cached_scale(p, rows, 0, 0, token) : 0;
     }

@@ -36,7 +36,8 @@ struct LaneRows {
 // of the warp's first tile of 8 tokens in the piece. Returns the factor by which scores must still be
 // multiplied.
 template <int kTiles>
-__device__ inline float make_scores(const AttentionParams& p, int head, const LaneRows& rows, int piece, int first_tile,
+__device__ inline float make_scores(const AttentionParams& p, const SequenceRows& sequence, int head,
+                                    const LaneRows& rows, int piece, int first_tile,
                                     float (&scores)[kTiles][4]) {
   const int first = piece * kPieceTokens + first_tile * 8 + lane() % 4 * 2;
   const auto each = [&](auto change) {
@@ -45,8 +46,11 @@ __device__ inline float make_scores(const AttentionParams& p, int head, const La
 #pragma unroll
       for (int e = 0; e < 4; ++e) scores[n][e] = change(scores[n][e], e / 2, first + n * 8 + e % 2);
   };
-  const bool plain = p.slopes == nullptr && p.soft_cap <= 0;
-  if (!plain) {
+  const bool plain = p.slopes == nullptr && p.distance_bias.numbers == nullptr && p.soft_cap <= 0;
+  if (p.distance_bias.numbers != nullptr) {
+    const DistanceBias bias[2] = {{p, sequence, head, rows.row[0]}, {p, sequence, head, rows.row[1]}};
+    each([&](float product, int i, int token) { return product * p.scale + bias[i].of(token); });
+  } else if (!plain) {
     const float slopes[2] = {slope_of(p, head, rows.row[0]), slope_of(p, head, rows.row[1])};
     each([&](float product, int i, int token) { return score_of(p, product, slopes[i], token - rows.end[i] + 1); });
   }

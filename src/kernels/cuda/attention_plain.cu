@@ -1,7 +1,7 @@
 // Attention in f32 without tensor cores, one row at a time. It is used for f32 activations, for caches whose
 // 16-bit format differs from that of the activations, for latent attention that attention_latent.cu does not
-// support, and for keys wider than kMaxTiledKey. Thread j computes the score of token j of the piece, then
-// the dimensions j, j + 128 .. of the weighted values.
+// support, for keys wider than kMaxTiledKey, and for selected blocks of tokens. Thread j computes the score
+// of token j of the piece, then the dimensions j, j + 128 .. of the weighted values.
 #include "kernels/cuda/attention_rows.h"
 
 namespace octavo::cuda {
@@ -22,6 +22,14 @@ __device__ float number(const std::byte* vector, Format format, int i) {
     default:  // default is Format::q8
       return static_cast<float>(reinterpret_cast<const signed char*>(vector)[i]);
   }
+}
+
+// `at` is the index of the token among those that the row sees.
+__device__ float score_of_token(const AttentionParams& p, const SequenceRows& rows, int head, int row, int at,
+                                float product) {
+  if (p.distance_bias.numbers != nullptr)
+    return product * p.scale + DistanceBias(p, rows, head, row).of(rows.token(row, head, at));
+  return score_of(p, product, slope_of(p, head, row), at - rows.end(row) + 1);
 }
 
 // Returns the weighted sum of element d of the values, over the tokens [begin, end) of a piece.
@@ -84,12 +92,12 @@ __global__ void __launch_bounds__(kThreads, blocks_for(kMaxDim)) plain_kernel(At
       const int at = piece * kPieceTokens + thread();
       float score = kMinusInfinity;
       if (at >= rows.begin(row) && at < rows.end(row)) {
-        const int token = rows.token(row, at);
+        const int token = rows.token(row, head, at);
         const std::byte* key = cached(p, rows, 0, head, token);
         float product = 0;
         for (int d = 0; d < dim; ++d) product = fmaf(query[d], number(key, p.cache.format, d), product);
         product *= cached_scale(p, rows, 0, head, token);
-        score = score_of(p, product, slope_of(p, head, row), at - rows.end(row) + 1);
+        score = score_of_token(p, rows, head, row, at, product);
         tokens[thread()] = token;
         value_scales[thread()] = cached_scale(p, rows, 1, head, token);
       }

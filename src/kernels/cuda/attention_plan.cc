@@ -62,7 +62,8 @@ void AttentionSchedule::cut(const AttentionShape& shape) {
   for (std::int32_t s = 0; s < sequences; ++s) {
     const auto i = static_cast<std::size_t>(s);
     const std::int64_t length = shape.lengths[i], queries = shape.query_starts[i + 1] - shape.query_starts[i];
-    CHECK(0 <= queries && queries <= length && length <= limits_.max_length,
+    // Queries of cross attention are no tokens of the sequence, so there may be more of them.
+    CHECK(0 <= queries && (queries <= length || !limits_.causal) && length <= limits_.max_length,
           "{} queries of {} tokens, at most {}", queries, length, limits_.max_length);
     const std::int64_t rows = queries * group_;
     CHECK(!shape.recorded || queries <= 1, "{} queries of a sequence in a recorded step", queries);

@@ -35,8 +35,8 @@ struct SequenceRows {
   bool causal;
   const std::int32_t* table;
   const std::int32_t* chosen;
-  std::int64_t chosen_stride;
-  int chosen_most;
+  std::int64_t chosen_stride, chosen_head_stride;
+  int chosen_most, chosen_run;
 
   __device__ SequenceRows(const AttentionParams& p, std::int64_t s)
       : first_query(p.sequences.query_starts[s]),
@@ -50,20 +50,28 @@ struct SequenceRows {
         table(p.sequences.tables + p.sequences.table_starts[s]),
         chosen(p.chosen),
         chosen_stride(p.chosen_stride),
-        chosen_most(static_cast<int>(p.chosen_most)) {}
+        chosen_head_stride(p.chosen_head_stride),
+        chosen_most(static_cast<int>(p.chosen_most)),
+        chosen_run(p.chosen_run) {}
 
   // Range [begin, end) of tokens that a row sees. In sparse attention, begin and end are indices into the
-  // row's selected tokens, and token(row, i) returns the i-th selected token.
+  // row's selected tokens, and token(row, head, i) returns the i-th selected token. The last run of selected
+  // tokens ends with the row's own token.
   __device__ int begin(int row) const {
     if (chunk > 0) return position(row) / chunk * chunk;
     return window > 0 && position(row) >= window ? position(row) + 1 - window : 0;
   }
   __device__ int end(int row) const {
-    if (chosen != nullptr && position(row) >= chosen_most) return chosen_most;
+    if (chosen != nullptr && position(row) / chosen_run >= chosen_most)
+      return (chosen_most - 1) * chosen_run + (chosen_run > 1 ? position(row) % chosen_run + 1 : 1);
     if (causal) return position(row) + 1;
     return window > 0 && window < length - position(row) ? position(row) + window : length;
   }
-  __device__ int token(int row, int i) const { return chosen != nullptr ? chosen[query(row) * chosen_stride + i] : i; }
+  __device__ int token(int row, int head, int i) const {
+    if (chosen == nullptr) return i;
+    const std::int32_t* const runs = chosen + query(row) * chosen_stride + head * chosen_head_stride;
+    return chosen_run > 1 ? runs[i / chosen_run] * chosen_run + i % chosen_run : runs[i];
+  }
   __device__ int position(int row) const { return first_position + row / group; }
   // Returns the column in q and out at which the head of `row` begins. `head` is the KV head.
   __device__ int column(int row, int head, int head_dim) const { return (head * group + row % group) * head_dim; }
@@ -103,6 +111,24 @@ __device__ inline float score_of(const AttentionParams& p, float product, float 
 __device__ inline float slope_of(const AttentionParams& p, std::int64_t head, int row) {
   return p.slopes == nullptr ? 0 : p.slopes[head * p.group + row % p.group];
 }
+
+// Relative position biases of one row (AttentionArgs::distance_bias). Latent attention on tensor cores does
+// not support them.
+struct DistanceBias {
+  const float* numbers;  // number for distance 0
+  int furthest, position;
+
+  // `head` is the KV head. `row` may be a row that does not exist.
+  __device__ DistanceBias(const AttentionParams& p, const SequenceRows& rows, std::int64_t head, int row)
+      : furthest(p.distance_bias.furthest), position(rows.position(row)) {
+    numbers =
+        p.distance_bias.numbers + element_at(head * p.group + row % p.group, 2 * furthest + 1, furthest);
+  }
+  __device__ float of(int token) const {
+    const int distance = token - position;
+    return numbers[distance < -furthest ? -furthest : distance > furthest ? furthest : distance];
+  }
+};
 
 // Returns the factor by which the row's weighted values are multiplied at the end: 1 / softmax sum, where
 // the sum includes the attention sink of the head.

@@ -141,7 +141,7 @@ struct Tile {
 
   // Merges a piece into the states of the warpgroup's rows, after its scores have been computed.
   __device__ void add_piece(int piece, float (&scores)[kTokenTiles][4]) {
-    const float scale = make_scores(p, head, mine, piece, 0, scores);
+    const float scale = make_scores(p, rows, head, mine, piece, 0, scores);
     float piece_max[2], piece_sum[2];
     find_most(scores, piece_max);
     make_probabilities(scores, piece_max, scale * kLog2E, piece_sum);

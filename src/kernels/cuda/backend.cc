@@ -18,26 +18,32 @@ DType activation_of(DType stored) { return stored; }
 std::int64_t kv_block_bytes(const KvSpec& spec) { return layout_of(spec, 0).block_bytes(); }
 
 Result<> supports(const KvSpec& spec, int q_heads) {
-  if (spec.shared_rows())
-    return field_failure("head_dim", ErrorCode::unsupported,
-                         "the CUDA backend does not support attention that uses its keys as values");
-  const bool latent = spec.values_in_keys > 0;
-  if (const int most = latent ? kMaxLatentKey : kMaxKey;
+  const bool latent = spec.values_in_keys > 0, rows = spec.shared_rows();
+  if (rows && (spec.kv_heads != 1 || size_of(spec.dtype) == 1))
+    return field_failure(
+        "kv_cache_dtype", ErrorCode::unsupported,
+        "attention that uses its keys as values needs float32, float16 or bfloat16 and one key head");
+  if (const int most = rows     ? kMaxRowDim + spec.index_dim
+                       : latent ? kMaxLatentKey
+                                : kMaxKey;
       spec.head_dim < 8 || spec.head_dim % 8 != 0 || spec.head_dim > most)
     return field_failure(latent ? "kv_lora_rank" : "head_dim", ErrorCode::unsupported,
                          "{} is not supported on CUDA: must be a multiple of 8, at most {}", spec.head_dim,
                          most);
-  if (latent && (spec.kv_heads != 1 || spec.values_in_keys >= spec.head_dim))
+  if (latent && !rows && (spec.kv_heads != 1 || spec.values_in_keys >= spec.head_dim))
     return field_failure(
         "kv_lora_rank", ErrorCode::unsupported,
         "{} must be less than the keys' {} elements, and the number of key heads, {}, must be 1",
         spec.values_in_keys, spec.head_dim, spec.kv_heads);
-  if (spec.index_dim > 0 && (!latent || spec.index_dim + spec.values_in_keys >= spec.head_dim))
+  if (spec.index_dim > 0 && !rows && (!latent || spec.index_dim + spec.values_in_keys >= spec.head_dim))
     return field_failure("index_head_dim", ErrorCode::unsupported,
                          "{0} plus the latents' {2} must be below the keys' {1} elements", spec.index_dim,
                          spec.head_dim, spec.values_in_keys);
   if (spec.block_size < 16 || spec.block_size % 16 != 0)
     return invalid("block_size", "{} is not a multiple of 16", spec.block_size);
+  if (spec.rate < 1 || spec.block_size % spec.rate != 0)
+    return invalid("block_size", "{} is not a multiple of the {} tokens of an entry", spec.block_size,
+                   spec.rate);
   if (spec.kv_heads < 1 || q_heads < 1 || q_heads % spec.kv_heads != 0)
     return invalid("num_key_value_heads", "{} does not divide {} query heads", spec.kv_heads, q_heads);
   if (spec.dtype != DType::f32 && spec.dtype != DType::bf16 && spec.dtype != DType::f16 &&

@@ -3,7 +3,8 @@
 //
 // One thread computes one score, adding heads in ascending order. A radix selection, which makes four passes
 // over bins of eight bits, finds the last selected token. If scores are equal, the lower position wins.
-#include "kernels/cuda/gpu.h"
+// With compressed entries (KvSpec::rate), tokens are entries.
+#include "kernels/cuda/step_query.h"
 
 namespace octavo::cuda {
 namespace {
@@ -12,22 +13,12 @@ constexpr int kScoreThreads = 128, kChooseThreads = 512;
 constexpr int kChooseWarps = kChooseThreads / kWarp;
 constexpr std::int32_t kNoToken = 0x7fffffff;
 
-// A query of the step: its sequence, and the number of tokens that the query may see (0 for padding).
-struct Query {
-  std::int64_t sequence, tokens = 0;
-
-  __device__ Query(const ChooseParams& p, std::int64_t query) {
-    std::int64_t low = 0, high = p.sequence_count;  // finds the last sequence that begins at or before the
-                                                    // query
-    while (high - low > 1) {
-      const std::int64_t middle = (low + high) / 2;
-      (p.sequences.query_starts[middle] <= query ? low : high) = middle;
-    }
-    sequence = low;
-    if (query < p.sequences.query_starts[low + 1])
-      tokens = p.sequences.lengths[low] - (p.sequences.query_starts[low + 1] - query) + 1;
-  }
-};
+// Returns the query's sequence, and the number of tokens or compressed entries that the query may see.
+__device__ inline StepQuery query_of(const ChooseParams& p, std::int64_t query) {
+  StepQuery of(p.sequences, p.sequence_count, query);
+  of.tokens /= p.rate;
+  return of;
+}
 
 __device__ float number(const std::byte* key, Format format, int i) {
   if (format == Format::f32) return reinterpret_cast<const float*>(key)[i];
@@ -42,7 +33,7 @@ template <class T>
 __global__ void __launch_bounds__(kScoreThreads) score_kernel(ChooseParams p, std::int64_t first_query) {
   wait_for_kernels();
   const std::int64_t query = first_query + block_y(), token = block_x() * kScoreThreads + thread();
-  const Query of(p, query);
+  const StepQuery of = query_of(p, query);
   if (of.tokens <= p.most || token >= of.tokens)
     return;  // no score is needed: all tokens are selected, or
              // the token does not exist
@@ -115,7 +106,7 @@ __global__ void __launch_bounds__(kChooseThreads) choose_kernel(ChooseParams p, 
   OCTAVO_SHARED(RankSearch, search, );
   OCTAVO_SHARED(Counts, counts, [kChooseWarps]);
   const std::int64_t query = first_query + block_x();
-  const Query of(p, query);
+  const StepQuery of = query_of(p, query);
   std::int32_t* chosen = p.chosen + element_at(query, p.chosen_stride, 0);
   if (of.tokens <= p.most) {
     for (std::int64_t i = thread(); i < p.most; i += kChooseThreads)

@@ -50,7 +50,7 @@ KvLayout layout_of(const KvSpec& spec, std::int64_t stride_bytes) {
   return {stride_bytes,
           spec.kv_heads,
           spec.head_dim,
-          spec.block_size,
+          spec.entries(),
           static_cast<int>(size_of(spec.dtype)),
           spec.values_in_keys,
           spec.index_dim,

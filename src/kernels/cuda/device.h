@@ -108,9 +108,9 @@ class CudaWeight final : public Weight {
 };
 
 // Copies a matrix of a checkpoint to the device. Numbers keep their format if products support the format;
-// otherwise they become f32. Codes of quantised matrices do not change. Returns unsupported if parts do not
-// fit together, or if the size of a quantisation group is not a multiple of 8 columns. Also returns errors
-// of Device::allocate.
+// otherwise they become f32. Codes of quantised matrices do not change, unless the size of a quantisation
+// group is not a multiple of 8 columns: then they become numbers in the format of the activations. Returns
+// unsupported if parts do not fit together. Also returns errors of Device::allocate.
 Result<WeightPtr> prepare(Device& device, const MatrixSource& source);
 
 // Schedule and tables of a step's attention, in one allocation. In a step that is captured in a CUDA graph,
@@ -129,6 +129,7 @@ class CudaAttentionPlan final : public AttentionPlan {
   void describe_scores(ChooseParams& params) const;
   std::int64_t sequences() const { return sequences_; }
   int window() const { return limits_.window; }
+  std::int64_t max_length() const { return limits_.max_length; }
   bool causal() const { return limits_.causal; }
 
  private:

@@ -12,6 +12,15 @@ __device__ inline float opened(Activation gate, float x) {
   return gate == Activation::softplus ? fmaxf(x, 0) + log1pf(expf(-fabsf(x))) : sigmoid(x);
 }
 
+__device__ inline bool by_expert(RouterScores scores) {
+  return scores == RouterScores::sigmoid || scores == RouterScores::sqrt_softplus;
+}
+// Score of an expert if it depends only on the expert's own logit.
+__device__ inline float score_of(RouterScores scores, float logit) {
+  return scores == RouterScores::sigmoid ? sigmoid(logit)
+                                         : sqrtf(fmaxf(logit, 0) + log1pf(expf(-fabsf(logit))));
+}
+
 // Returns the largest logit; all lanes of one warp call it.
 __device__ inline float greatest(const float* logits, std::int64_t experts) {
   float most = -INFINITY;
@@ -26,7 +35,7 @@ __device__ void rank_experts(const RouteArgs& p, const float* logits, float* key
   const RouterRule& rule = p.rule;
   const std::int64_t experts = p.logits.size(1);
   const bool softmax = rule.scores == RouterScores::softmax;
-  const bool by_logit = rule.scores != RouterScores::sigmoid && !p.bias && rule.groups == 1;
+  const bool by_logit = !by_expert(rule.scores) && !p.bias && rule.groups == 1;
   float most = 0, sum = 0;
   if (softmax && !by_logit) {
     most = greatest(logits, experts);
@@ -36,7 +45,8 @@ __device__ void rank_experts(const RouteArgs& p, const float* logits, float* key
   for (std::int64_t e = lane(); e < experts; e += kWarp) {
     float key = logits[e];
     if (!by_logit)
-      key = (softmax ? expf(key - most) / sum : sigmoid(key)) + (p.bias ? items<float>(p.bias)[e] : 0);
+      key = (softmax ? expf(key - most) / sum : score_of(rule.scores, key)) +
+            (p.bias ? items<float>(p.bias)[e] : 0);
     keys[e] = key > -INFINITY ? key : -INFINITY;  // NaN becomes the smallest key
   }
   __syncthreads();
@@ -70,12 +80,13 @@ __global__ void choose_kernel(RouteArgs p) {
   const RouterRule& rule = p.rule;
   const std::int64_t token = block_x(), experts = p.logits.size(1);
   const float* logits = &element<float>(p.logits, token, 0);
-  rank_experts(p, logits, keys);
+  if (!p.given) rank_experts(p, logits, keys);
   const bool softmax = rule.scores == RouterScores::softmax,
              sparse = rule.scores == RouterScores::sparsemixer;
   float* weights = &element<float>(p.weights, token, 0);
   std::int32_t* pair_rows = &element<std::int32_t>(p.pair_rows, token, 0);
-  float most = !p.bias ? 0 : greatest(logits, experts), sum = 0, last = INFINITY;
+  const bool by_order = !p.bias && !p.given;  // the first expert has the greatest logit
+  float most = by_order ? 0 : greatest(logits, experts), sum = 0, last = INFINITY;
   std::int64_t last_expert = -1;
   const auto is_chosen = [&](std::int64_t e) {
     return keys[e] > last || (keys[e] == last && e <= last_expert);
@@ -84,7 +95,7 @@ __global__ void choose_kernel(RouteArgs p) {
     // Finds the next expert in order: greater scores first; of equal scores, the lower index.
     float best = -INFINITY;
     std::int64_t expert = experts;
-    for (std::int64_t e = lane(); e < experts; e += kWarp) {
+    for (std::int64_t e = lane(); !p.given && e < experts; e += kWarp) {
       const float key = keys[e];
       if (!is_chosen(e) && (key > best || expert == experts)) {
         best = key;
@@ -100,6 +111,7 @@ __global__ void choose_kernel(RouteArgs p) {
         expert = other_expert;
       }
     }
+    if (p.given) expert = static_cast<std::int64_t>(element<float>(p.given, token, k));
     float near = 0;  // denominator of sparsemixer
     for (std::int64_t e = lane(); sparse && e < experts; e += kWarp) {
       const float logit = logits[e];
@@ -109,10 +121,10 @@ __global__ void choose_kernel(RouteArgs p) {
     if (sparse) near = warp_sum(near);
     last = best;
     last_expert = expert;
-    if (k == 0 && !p.bias) most = logits[expert];
-    const float weight = softmax   ? expf(logits[expert] - most)
+    if (k == 0 && by_order) most = logits[expert];
+    const float weight = softmax  ? expf(logits[expert] - most)
                          : sparse ? 1 / near
-                                  : sigmoid(logits[expert]);
+                                  : score_of(rule.scores, logits[expert]);
     if (rule.renormalise) sum += weight;
     if (lane() == 0) {
       weights[k] = weight;
@@ -175,8 +187,6 @@ __global__ void __launch_bounds__(kColumnThreads) combine_kernel(CombineArgs p) 
 }  // namespace
 
 void run_route(Stream& stream, const RouteArgs& args) {
-  CHECK(!args.given && args.rule.scores != RouterScores::sqrt_softplus,
-        "a form of route that this backend lacks");
   CHECK(args.pair_rows.contiguous());
   launch(handle_of(stream), row_grid(args.logits.size(0)), kWarp, 0, choose_kernel, args);
   launch(handle_of(stream), dim3(1), kSortThreads, 0, sort_kernel, args);

@@ -191,6 +191,12 @@ struct AttentionWork {
   float* states;
 };
 
+// Biases by distance, [q_heads, 2 * furthest + 1] (AttentionArgs::distance_bias). null: none.
+struct DistanceTable {
+  const float* numbers = nullptr;
+  int furthest = 0;
+};
+
 struct AttentionParams {
   Rows q, out;
   int q_heads, group;  // number of query heads, and number of query heads per KV head
@@ -202,9 +208,13 @@ struct AttentionParams {
   bool causal = true;
   float soft_cap;
   const float* slopes;                   // [q_heads]; null: no ALiBi
+  DistanceTable distance_bias = {};
   const float* sinks;                    // [q_heads]; null: no sinks
-  const std::int32_t* chosen = nullptr;  // [n, chosen_most]: ChooseTokensArgs::chosen; null: all tokens
-  std::int64_t chosen_stride = 0, chosen_most = 0;
+  // AttentionArgs::chosen: for each query and KV head, chosen_most runs of chosen_run tokens; null: all
+  // tokens
+  const std::int32_t* chosen = nullptr;
+  std::int64_t chosen_stride = 0, chosen_head_stride = 0, chosen_most = 0;
+  int chosen_run = 1;
 };
 constexpr int kPieceTokens = 128;
 constexpr int kMaxLatentKey = 1152;   // maximum width of a key of latent attention
@@ -221,6 +231,7 @@ struct ChooseParams {
   std::int64_t q_head;  // distance between heads, in elements
   Rows weights;
   KvCache cache;
+  std::int64_t rate = 1;  // number of tokens per entry of the cache
   std::int64_t sequence_count;
   SequenceTables sequences;
   std::int64_t longest = 0;  // number of tokens of the longest sequence
@@ -230,6 +241,38 @@ struct ChooseParams {
   std::int64_t chosen_stride, most;
 };
 void choose_tokens(StreamHandle stream, const ChooseParams& p);
+
+// See ChooseBlocksArgs.
+struct ChooseBlocksParams {
+  Rows q;  // [n, heads, head_dim]
+  std::int64_t n, heads;
+  std::int64_t q_head;  // distance between heads, in elements
+  KvCache cache;
+  std::int64_t sequence_count;
+  SequenceTables sequences;
+  int block, local;
+  std::int64_t most_blocks;  // of the longest sequence
+  std::int32_t* chosen;
+  std::int64_t chosen_stride, chosen_head, most;
+};
+void choose_blocks(StreamHandle stream, const ChooseBlocksParams& p);
+
+// Attention for caches with KvSpec::shared_rows.
+struct RowAttentionParams {
+  Rows q;  // [n, heads, dim]
+  Rows out;
+  std::int64_t n, heads, dim;
+  KvCache cache, entries;  // entries without data: there are none
+  SequenceTables sequences, entry_sequences;
+  std::int64_t sequence_count;
+  int window, rate;  // 0: no window; number of tokens per entry
+  float scale;
+  const float* sinks;                    // [heads]; null: no sinks
+  const std::int32_t* chosen = nullptr;  // [n, chosen_most]: entries; null: all entries
+  std::int64_t chosen_stride = 0, chosen_most = 0;
+};
+constexpr int kMaxRowDim = 1024;  // maximum width of a row
+void row_attention(StreamHandle stream, const RowAttentionParams& p);
 
 // See cuda_add_parts().
 void add_parts(StreamHandle stream, float* sum, const float* parts, std::int64_t count, int ranks, int own);

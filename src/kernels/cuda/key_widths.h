@@ -4,6 +4,6 @@
 namespace octavo::cuda {
 
 // Maximum width of a key, and of a key in attention.cu. Wider keys use attention_plain.cu.
-constexpr int kMaxKey = 512, kMaxTiledKey = 256;
+constexpr int kMaxKey = 1024, kMaxTiledKey = 256;
 
 }  // namespace octavo::cuda

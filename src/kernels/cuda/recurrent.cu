@@ -271,6 +271,67 @@ __global__ void __launch_bounds__(kConvThreads) channel_scan_kernel(ChannelScanA
   }
 }
 
+// Weighted mean over tokens; see CompressArgs::state.
+struct Mean {
+  float most = 0, weights = 0, values = 0;  // if weights == 0, no token was added yet
+
+  __device__ void add(float value, float gate) {
+    const float before = weights > 0 ? most : gate;
+    most = fmaxf(before, gate);
+    const float old = expf(before - most), now = expf(gate - most);
+    weights = fmaf(weights, old, now);
+    values = fmaf(values, old, value * now);
+  }
+  // `state` is the state of a set of columns, [3, dim], from the column of this mean on.
+  __device__ void load(const float* state, std::int64_t dim) {
+    most = state[0];
+    weights = state[dim];
+    values = state[2 * dim];
+  }
+  __device__ void store(float* state, std::int64_t dim) const {
+    state[0] = most;
+    state[dim] = weights;
+    state[2 * dim] = values;
+  }
+};
+
+// Each thread processes one column of a sequence's entries.
+__global__ void __launch_bounds__(kConvThreads) compress_kernel(CompressArgs p) {
+  wait_for_kernels();
+  const Sequence sequence(p.plan, p.state, block_x());
+  const std::int64_t column = block_y() * kConvThreads + thread(), dim = p.means.size(1);
+  const int sets = static_cast<int>(p.state.size(1)), rate = static_cast<int>(p.bias.size(0));
+  if (column >= dim || sequence.begin == sequence.end) return;
+  Mean own, next;  // of the current entry and, with two sets, of the entry after it
+  float* const state = sequence.state + column;
+  const auto store = [&](float* to) {
+    own.store(to, dim);
+    if (sets > 1) next.store(to + 3 * dim, dim);
+  };
+  if (!sequence.begins()) {
+    own.load(state, dim);
+    if (sets > 1) next.load(state + 3 * dim, dim);
+  }
+  for (std::int64_t t = sequence.begin; t < sequence.end; ++t) {
+    const int offset = items<std::int32_t>(p.plan.positions)[t] % rate;
+    const auto add = [&](Mean& mean, std::int64_t at) {
+      mean.add(element<float>(p.values, t, at),
+               element<float>(p.gates, t, at) + element<float>(p.bias, offset, at));
+    };
+    // A token's last set of columns belongs to its own entry. If there are two sets, the first one belongs to
+    // the next entry.
+    if (sets > 1) add(next, column);
+    add(own, (sets - 1) * dim + column);
+    if (offset == rate - 1) {
+      element<float>(p.means, t, column) = own.values / own.weights;
+      own = next;
+      next = {};
+    }
+    if (float* copy = sequence.copy_of(state, t)) store(copy);
+  }
+  store(state);
+}
+
 // Launches a thread for each of `channels` channels of each sequence.
 template <class Args>
 void launch_channels(Stream& stream, std::int64_t channels, void (*kernel)(Args), const Args& args) {
@@ -293,6 +354,10 @@ void launch_heads(Stream& stream, void (*kernel)(Args), const Args& args) {
 void run_causal_conv(Stream& stream, const ConvArgs& args) {
   for_activation(args.x.dtype,
                  [&](auto t) { launch_channels(stream, args.x.size(1), conv_kernel<decltype(t)>, args); });
+}
+
+void run_compress(Stream& stream, const CompressArgs& args) {
+  launch_channels(stream, args.means.size(1), compress_kernel, args);
 }
 
 void run_gated_delta(Stream& stream, const GatedDeltaArgs& args) {

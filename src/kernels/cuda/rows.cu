@@ -1,5 +1,5 @@
 // Operators that process each row separately.
-#include "kernels/cuda/views.h"
+#include "kernels/cuda/norm_rows.h"
 #include "kernels/cuda/weight_rows.h"
 #include "kernels/operators/attention.h"
 #include "kernels/operators/experts.h"
@@ -9,37 +9,9 @@
 namespace octavo::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kThreads = kColumnThreads;
 constexpr int kLongThreads = 1024, kLong = 2048;  // long rows get more threads, because a single row waits
                                                   // for memory
-
-// Statistics of a row; the normalised row, before weight and bias, is (x - mean) * scale.
-struct Moments {
-  float mean, scale;
-};
-
-// value(i): element i of the row. Every thread of the thread block must call it.
-template <int kCount = kThreads, class Value>
-__device__ Moments moments_of(NormKind kind, float eps, std::int64_t dim, float* partials, Value value) {
-  if (kind == NormKind::affine) return {0, 1};
-  const auto count = static_cast<float>(dim);
-  float mean = 0;
-  if (kind == NormKind::layer) {
-    for (std::int64_t i = thread(); i < dim; i += kCount) mean += value(i);
-    mean = block_sum(mean, partials) / count;
-  }
-  float squares = 0;
-  for (std::int64_t i = thread(); i < dim; i += kCount)
-    squares = fmaf(value(i) - mean, value(i) - mean, squares);
-  squares = block_sum(squares, partials);
-  return {mean, 1.0f / sqrtf(squares / count + eps)};
-}
-
-// i: index of the element's weight.
-__device__ float normalized(const Norm& norm, const Moments& m, float x, std::int64_t i) {
-  const float y = (x - m.mean) * m.scale * items<float>(norm.weight)[i];
-  return norm.bias ? y + items<float>(norm.bias)[i] : y;
-}
 
 __global__ void own_ids_kernel(OwnIdsArgs p) {
   wait_for_kernels();
@@ -286,7 +258,7 @@ template <class X, class Y>
 __global__ void add_rows_kernel(AddRowsArgs p) {
   wait_for_kernels();
   const std::int64_t x_row = block_x(), k = column_of_thread();
-  if (k >= p.y.size(1)) return;
+  if (k >= p.y.size(1) || !p.adds(x_row)) return;
   Y& sum = element<Y>(p.y, items<std::int32_t>(p.rows)[x_row], k);
   sum = from_float<Y>(to_float(sum) + to_float(element<X>(p.x, x_row, k)));
 }

@@ -83,13 +83,42 @@ void run_head_matmul(Stream& stream, const HeadMatmulArgs& args) {
                              .hopper = cuda_stream(stream).hopper()});
 }
 
+static void run_row_attention(Stream& stream, const AttentionArgs& args) {
+  const auto& plan = static_cast<const CudaAttentionPlan&>(args.plan);
+  RowAttentionParams params{.q = rows_of(args.q),
+                            .out = rows_of(args.out),
+                            .n = args.q.size(0),
+                            .heads = args.q.size(1),
+                            .dim = args.q.size(2),
+                            .cache = cache_of(args.cache),
+                            .entries = {},
+                            .sequences = plan.tables(),
+                            .entry_sequences = {},
+                            .sequence_count = plan.sequences(),
+                            .window = args.window,
+                            .rate = 1,
+                            .scale = args.scale,
+                            .sinks = data_of<float>(args.sinks)};
+  if (args.entry_plan != nullptr) {
+    params.entries = cache_of(args.entries);
+    params.entry_sequences = static_cast<const CudaAttentionPlan&>(*args.entry_plan).tables();
+    params.rate = args.entries.spec.rate;
+  }
+  if (args.chosen) {
+    params.chosen = args.chosen.as<std::int32_t>();
+    params.chosen_stride = args.chosen.stride[0];
+    params.chosen_most = args.chosen.size(1);
+  }
+  row_attention(handle_of(stream), params);
+}
+
 void run_attention(Stream& stream, const AttentionArgs& args) {
+  if (args.cache.spec.shared_rows()) return run_row_attention(stream, args);
   AttentionParams params{};
   const auto& plan = static_cast<const CudaAttentionPlan&>(args.plan);
   CHECK(plan.window() == 0 || plan.window() == args.window, "a plan for a window of {}, a layer of {}",
         plan.window(), args.window);
   CHECK(plan.causal() == args.causal, "the plan of a layer that is causal and one that is not");
-  CHECK(!args.distance_bias, "a form of attention that this backend lacks");
   params.sequences = plan.tables();
   params.work = plan.work();
   params.q = rows_of(args.q);
@@ -103,11 +132,16 @@ void run_attention(Stream& stream, const AttentionArgs& args) {
   params.causal = args.causal;
   params.soft_cap = args.soft_cap;
   params.slopes = data_of<float>(args.slopes);
+  if (args.distance_bias)
+    params.distance_bias = {args.distance_bias.as<float>(), static_cast<int>(args.distance_bias.size(1) / 2)};
   params.sinks = data_of<float>(args.sinks);
   if (args.chosen) {
     params.chosen = args.chosen.as<std::int32_t>();
+    const bool by_head = args.chosen.rank == 3;
     params.chosen_stride = args.chosen.stride[0];
-    params.chosen_most = args.chosen.size(1);
+    params.chosen_head_stride = by_head ? args.chosen.stride[1] : 0;
+    params.chosen_most = args.chosen.size(by_head ? 2 : 1);
+    params.chosen_run = args.chosen_tokens;
   }
   attention(handle_of(stream), params);
 }
@@ -120,6 +154,7 @@ void run_choose_tokens(Stream& stream, const ChooseTokensArgs& args) {
                       .q_head = args.q.stride[1],
                       .weights = rows_of(args.weights),
                       .cache = cache_of(args.cache),
+                      .rate = args.cache.spec.rate,
                       .sequence_count = plan.sequences(),
                       .sequences = plan.tables(),
                       .chosen = args.chosen.as<std::int32_t>(),
@@ -127,6 +162,24 @@ void run_choose_tokens(Stream& stream, const ChooseTokensArgs& args) {
                       .most = args.chosen.size(1)};
   plan.describe_scores(params);
   choose_tokens(handle_of(stream), params);
+}
+
+void run_choose_blocks(Stream& stream, const ChooseBlocksArgs& args) {
+  const auto& plan = static_cast<const CudaAttentionPlan&>(args.plan);
+  choose_blocks(handle_of(stream), {.q = rows_of(args.q),
+                                    .n = args.q.size(0),
+                                    .heads = args.q.size(1),
+                                    .q_head = args.q.stride[1],
+                                    .cache = cache_of(args.cache),
+                                    .sequence_count = plan.sequences(),
+                                    .sequences = plan.tables(),
+                                    .block = args.block,
+                                    .local = args.local,
+                                    .most_blocks = (plan.max_length() + args.block - 1) / args.block,
+                                    .chosen = args.chosen.as<std::int32_t>(),
+                                    .chosen_stride = args.chosen.stride[0],
+                                    .chosen_head = args.chosen.stride[1],
+                                    .most = args.chosen.size(2)});
 }
 
 }  // namespace octavo::cuda

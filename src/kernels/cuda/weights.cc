@@ -16,6 +16,16 @@ std::int64_t rounded(std::int64_t n, std::int64_t to) { return (n + to - 1) / to
 
 void put_numbers(const MatrixPart& part, std::int64_t row, DType format, std::byte* out) {
   if (format == DType::f32) return dequantize(part, row, reinterpret_cast<float*>(out));
+  if (part.encoding != Encoding::plain) {
+    std::vector<float> numbers(static_cast<std::size_t>(part.cols()));
+    dequantize(part, row, numbers.data());
+    for (std::size_t k = 0; k < numbers.size(); ++k)
+      if (format == DType::bf16)
+        reinterpret_cast<BFloat16*>(out)[k] = to_bf16(numbers[k]);
+      else
+        reinterpret_cast<Float16*>(out)[k] = to_f16(numbers[k]);
+    return;
+  }
   const auto* from = part.values.row<std::uint16_t>(row);
   if (part.values.stride[1] == 1) {
     std::memcpy(out, from, static_cast<std::size_t>(part.cols()) * 2);
@@ -55,11 +65,17 @@ constexpr int kSigned = 128;
 
 bool narrow(Format format) { return format == Format::q4 || format == Format::e2m1; }
 
-Result<WeightRows> layout_of(const MatrixSource& source, bool wgmma) {
+// Number of columns of a group, if all parts have groups of this size.
+std::int64_t group_of(const MatrixSource& source) {
+  std::int64_t group = 0;
+  for (const MatrixPart& part : source.parts) group = std::gcd(group, codes_of(part).group);
+  return group;
+}
+
+Result<WeightRows> layout_of(const MatrixSource& source, std::int64_t group, bool wgmma) {
   const std::int64_t cols = source.parts[0].cols();
   const PartCodes first = codes_of(source.parts[0]);
   bool alike = true, mins = false;
-  std::int64_t group = first.group;
   for (const MatrixPart& part : source.parts) {
     const PartCodes codes = codes_of(part);
     if ((codes.format == Format::f8) != (first.format == Format::f8) || codes.zeros != first.zeros)
@@ -68,11 +84,7 @@ Result<WeightRows> layout_of(const MatrixSource& source, bool wgmma) {
                      name(source.parts[0].encoding), name(part.encoding));
     alike = alike && codes.format == first.format && codes.zero == first.zero;
     mins = mins || codes.mins;
-    group = std::gcd(group, codes.group);
   }
-  if (group % 8 != 0 && group != cols)
-    return failure(ErrorCode::unsupported,
-                   "each scale is for {} columns, but the CUDA backend needs a multiple of 8", group);
   WeightRows rows{
       .format = first.format, .group = static_cast<int>(group), .groups = static_cast<int>(cols / group)};
   if (!alike) rows.format = Format::q8;
@@ -215,8 +227,10 @@ Result<WeightPtr> prepare(Device& device, const MatrixSource& source) {
                      part.encoding == Encoding::plain ? name(part.values.dtype) : name(part.encoding));
     rows += part.rows();
   }
-  if (plain) {
-    const DType format = first.values.dtype == source.activation ? source.activation : DType::f32;
+  // Kernels read eight codes with one scale. Matrices with smaller groups become numbers.
+  const std::int64_t group = plain ? 0 : group_of(source);
+  if (plain || (group % 8 != 0 && group != cols)) {
+    const DType format = !plain || first.values.dtype == source.activation ? source.activation : DType::f32;
     const WeightRows like{
         .format = format_of(format),
         .stride = rounded(cols, kWeightColumns) * static_cast<std::int64_t>(size_of(format))};
@@ -226,7 +240,8 @@ Result<WeightPtr> prepare(Device& device, const MatrixSource& source) {
         }));
     return std::make_unique<const CudaWeight>(rows, cols, format, like, std::move(data));
   }
-  TRY(const WeightRows like, layout_of(source, static_cast<CudaDevice&>(device).stream().hopper().processors > 0));
+  const bool hopper = static_cast<CudaDevice&>(device).stream().hopper().processors > 0;
+  TRY(const WeightRows like, layout_of(source, group, hopper));
   CodedRow coded(like, cols);
   TRY(Buffer data,
       upload(device, source, like.stride,

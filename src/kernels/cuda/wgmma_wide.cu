@@ -137,7 +137,9 @@ __global__ void OCTAVO_CLUSTER __launch_bounds__(kThreads, 1)
 }  // namespace
 
 std::int64_t wide_time(const MatmulParams& p) {
-  const bool takes = p.heads == 1 && p.x_rows == nullptr && p.x.stride % 8 == 0 &&
+  // Rows that overlap in memory (SoundTower) are left to wgmma_matmul.cu, because the definition of tensor
+  // maps requires a stride of at least one row.
+  const bool takes = p.heads == 1 && p.x_rows == nullptr && p.x.stride % 8 == 0 && p.x.stride >= p.cols &&
                      reinterpret_cast<std::uintptr_t>(p.x.data) % 16 == 0;
   if (!takes) return std::numeric_limits<std::int64_t>::max();
   return schedule_of<S>(p, 1, (S::kOutputs + kSharedRows) * kTileRowBytes * kSteps, false).time;

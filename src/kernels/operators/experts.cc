@@ -65,6 +65,9 @@ void check(const AddRowsArgs& args) {
   expect_activation("add_rows x", args.x, {pair_rows, dim});
   CHECK(args.y.dtype == DType::f32 || args.y.dtype == args.x.dtype, "add_rows y is {}", name(args.y.dtype));
   expect("add_rows rows", args.rows, DType::i32, {pair_rows});
+  if (!args.range) return;
+  CHECK(args.range.size(0) >= 2, "a range of {} numbers", args.range.size(0));
+  expect("add_rows range", args.range, DType::i32, {args.range.size(0)});
 }
 
 }  // namespace octavo

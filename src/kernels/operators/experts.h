@@ -37,7 +37,8 @@ struct RouteArgs {
   View logits;       // f32 [n, experts]
   View bias = {};    // f32 [experts]; optional
   View scales = {};  // f32 [experts]; optional: a factor for the weight of each expert
-  View given = {};   // i32 [n, chosen]; optional: experts to use instead of the selection
+  // Optional, f32 [n, chosen]: experts to use instead of the selection. Numbers are f32, as in all tables.
+  View given = {};
   RouterRule rule;
   View weights;  // f32 [n, chosen]: in descending order for each token
   View pair_rows;  // i32 [n, chosen]: index of each pair
@@ -70,8 +71,16 @@ struct CombineArgs {
 // Computes y[rows[p]] += x[p].
 struct AddRowsArgs {
   View x;     // act [pair_rows, dim]
-  View rows;  // i32 [pair_rows], no duplicates
+  View rows;  // i32 [pair_rows]; the rows that are added have no duplicates
   View y;     // f32 or act [n, dim], in place
+  // Optional, i32 [2 or more]: only rows p from the first number to before the last number are added.
+  View range = {};
+
+  // Returns whether row p is added. The caller must be able to read the memory of `range`.
+  OCTAVO_HOST_DEVICE bool adds(std::int64_t p) const {
+    const auto* const numbers = static_cast<const std::int32_t*>(range.data);
+    return numbers == nullptr || (p >= numbers[0] && p < numbers[range.shape[0] - 1]);
+  }
 };
 
 }  // namespace octavo

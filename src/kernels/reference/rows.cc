@@ -242,6 +242,7 @@ void pool(Stream&, const PoolArgs& args) {
 void add_rows(Stream&, const AddRowsArgs& args) {
   check_indices("row", args.rows, args.y.size(0));
   for (std::int64_t p = 0; p < args.x.size(0); ++p) {
+    if (!args.adds(p)) continue;
     const std::int64_t row = args.rows.as<std::int32_t>()[p];
     for (std::int64_t k = 0; k < args.y.size(1); ++k)
       put(args.y, {row, k}, at(args.y, {row, k}) + at(args.x, {p, k}));

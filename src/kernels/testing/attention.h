@@ -325,7 +325,7 @@ class AttentionRunner {
 inline AttentionSetup random_attention(TestRandom& random) {
   AttentionSetup shape{};
   shape.spec.kv_heads = random.integer(1, 3);
-  shape.spec.head_dim = random.pick({8, 16, 24, 40, 64, 80, 96, 128, 256, 512});
+  shape.spec.head_dim = random.pick({8, 16, 24, 40, 64, 80, 96, 128, 256, 512, 768});
   shape.spec.block_size = random.pick({16, 32, 64});
   shape.spec.dtype =
       random.pick({DType::f32, DType::bf16, DType::bf16, DType::f16, DType::f8_e4m3, DType::i8});

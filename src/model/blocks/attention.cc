@@ -185,9 +185,7 @@ class AttentionBlock final : public Block {
   }
   bool spans_layers() const override { return spec_.source >= 0; }
   std::vector<Need> needs() const override {
-    const bool biased = spec_.scores.distance_bias.buckets > 0 || spec_.scores.root_distances > 0;
-    if (fixed_) return {Need::fixed_keys};
-    return biased ? std::vector{Need::distance_bias} : std::vector<Need>();
+    return fixed_ ? std::vector{Need::fixed_keys} : std::vector<Need>();
   }
 
   BlockCost cost(const Pass& pass) const override {

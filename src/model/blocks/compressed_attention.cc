@@ -140,7 +140,6 @@ class CompressedAttentionBlock final : public Block {
   Result<> splits(const Shard& shard) const override {
     return divides(shard, spec_.out_groups, "groups of heads");
   }
-  std::vector<Need> needs() const override { return {Need::rotate_ends, Need::store_rows, Need::compress}; }
 
   BlockCost cost(const Pass& pass) const override {
     const auto tokens = static_cast<double>(pass.tokens), context = static_cast<double>(pass.context);

@@ -22,7 +22,6 @@ class CrossAttentionBlock final : public Block {
 
   void reserve(Arena arena) const override { take(arena.scratch, arena.tokens, arena.activation); }
   Result<> splits(const Shard&) const override { return not_split("cross attention"); }
-  std::vector<Need> needs() const override { return {Need::cross_attention}; }
 
   std::optional<CacheNeed> source() const override {
     return CacheNeed{

@@ -109,13 +109,6 @@ class ExpertsBlock final : public Block {
     return shard.together(hidden) > 1 ? Result<>() : divides(shard, hidden, "hidden units of an expert");
   }
 
-  std::vector<Need> needs() const override {
-    std::vector<Need> needs;
-    if (spec_.vocab > 0) needs.push_back(Need::experts_by_token);
-    if (spec_.router.scores == RouterScores::sqrt_softplus) needs.push_back(Need::root_scores);
-    return needs;
-  }
-
   // Assumes that all experts are selected equally often.
   BlockCost cost(const Pass& pass) const override {
     const auto tokens = static_cast<double>(pass.tokens), count = static_cast<double>(spec_.count);

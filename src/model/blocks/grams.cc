@@ -27,7 +27,6 @@ class GramsBlock final : public Block {
   std::int64_t state_floats() const override { return most_; }
   void reserve(Arena arena) const override { take(arena.scratch, arena.tokens, arena.activation); }
   Result<> splits(const Shard&) const override { return not_split("embeddings of several tokens"); }
-  std::vector<Need> needs() const override { return {Need::gram_rows}; }
   BlockCost cost(const Pass& pass) const override {
     BlockCost cost{.state = 2 * static_cast<double>(most_)};
     for (const LinearParameter& matrix : matrices_) cost = cost + linear_cost(matrix, pass);

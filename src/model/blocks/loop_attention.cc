@@ -30,7 +30,6 @@ class LoopAttentionBlock final : public Block {
   void reserve(Arena arena) const override { take(arena.scratch, arena.tokens, arena.activation); }
   Result<> splits(const Shard&) const override { return not_split("layers that run several times"); }
   bool spans_layers() const override { return true; }
-  std::vector<Need> needs() const override { return {Need::mix_heads}; }
 
   BlockCost cost(const Pass& pass) const override {
     const std::int64_t window = std::min<std::int64_t>(pass.context, spec_.mask.window);

@@ -29,7 +29,6 @@ class MlpAndExpertsBlock final : public Block {
   }
   Result<> splits(const Shard&) const override { return not_split("experts beside a dense MLP"); }
   Result<> spreads(const Shard& shard) const override { return splits(shard); }
-  std::vector<Need> needs() const override { return experts_->needs(); }
 
   BlockCost cost(const Pass& pass) const override { return mlp_->cost(pass) + experts_->cost(pass); }
 

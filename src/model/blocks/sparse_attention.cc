@@ -38,7 +38,6 @@ class SparseAttentionBlock final : public Block {
     attention_->reserve(arena);
   }
   Result<> splits(const Shard&) const override { return not_split("attention to blocks of tokens"); }
-  std::vector<Need> needs() const override { return {Need::choose_blocks}; }
 
   BlockCost cost(const Pass& pass) const override {
     const BlockCost index{

@@ -115,6 +115,7 @@ SoundInputRows::SoundInputRows(const ModelSpec& spec, const Namer& top)
     convolutions_[i] =
         top.linear({top.names.encoder.convolutions[i]}, {spec.dim}, channels * kSoundTaps, true);
     convolutions_[i].weight.parts[0].shape = {spec.dim, channels, kSoundTaps};
+    convolutions_[i].weight.channels = channels;
     channels = spec.dim;
   }
 }

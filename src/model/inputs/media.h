@@ -40,9 +40,9 @@ class SoundInputRows final : public Phase {
  public:
   SoundInputRows(const ModelSpec& spec, const Namer& top);
 
+  // The columns of a convolution's matrix are [kSoundTaps, channels].
   const std::array<LinearParameter, 2>& convolutions() const { return convolutions_; }
 
-  std::vector<Need> needs() const override { return {Need::sound_encoder}; }
   void list(ParameterList& list) override;
   void run(const Step& step) const override;
 

@@ -50,7 +50,6 @@ class HyperScheme final : public ResidualScheme {
   }
   void reserve(Arena arena) const override;
   View handed_on(const Slots& slots) const override { return slots.all<HyperRows>(); }
-  std::vector<Need> needs() const override { return {Need::collapse_streams, Need::expand_streams}; }
   void begin(const Step& step) const override;
   void end(const Step& step) const override {
     if (output_) output_->collapse(step);

@@ -38,7 +38,6 @@ class SourceScheme final : public ResidualScheme {
 
   void list(ParameterList& list) override { output_.list(list); }
   void reserve(Arena arena) const override;
-  std::vector<Need> needs() const override { return {Need::mix_sources}; }
   bool spans_layers() const override { return true; }
   void end(const Step& step) const override;
 

@@ -195,7 +195,6 @@ class Reader {
   StepAdapters step_adapters(std::span<const std::int32_t> starts, const Buffer& device_starts,
                              const Buffer& device_rows) const {
     return {.adapters = {&adapter_, 1},
-            .host_starts = starts,
             .starts = device_starts.view(DType::i32, {2}),
             .tokens = device_rows.view(DType::i32, {starts.back()})};
   }
