@@ -326,8 +326,8 @@ void make_alike(std::span<LoadedPart> loaded, MatrixUse use, DType plain, Thread
     if (!is_plain(one)) dequantize_part(one, plain, pool);
 }
 
-// Returns the file that contains all parts. Returns null if there are several files, if a part is in memory, or if
-// a part is not in blocks.
+// Returns the file that contains all parts. Returns null if there are several files, if a part is in memory,
+// or if a part is not in blocks.
 std::shared_ptr<const MappedFile> file_of(std::span<const MatrixPart> parts, const Checkpoint& checkpoint) {
   std::shared_ptr<const MappedFile> file;
   for (const MatrixPart& part : parts) {

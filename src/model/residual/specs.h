@@ -22,7 +22,8 @@ enum class Residual : std::uint8_t { serial, parallel, parallel_shared, post_nor
 // The residual x has length 1 (nGPT: Loshchilov et al., "Normalized Transformer", 2024). A half F of a layer
 // moves it:
 //   x = unit(unit(x) + a * (unit(F(x)) - unit(x)))
-// Here, unit(v) = v / sqrt(sum of v^2 + eps). An element of `a` is |scale * s|, where s is a number in the checkpoint.
+// Here, unit(v) = v / sqrt(sum of v^2 + eps). An element of `a` is |scale * s|, where s is a number in the
+// checkpoint.
 struct SphereStep {
   float scale = 1;
   float eps = 0;
