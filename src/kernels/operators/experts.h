@@ -4,6 +4,7 @@
 #include <span>
 
 #include "kernels/kinds.h"
+#include "kernels/on_device.h"
 #include "kernels/router.h"
 #include "kernels/weight.h"
 #include "tensor/view.h"
