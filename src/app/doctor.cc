@@ -44,10 +44,11 @@ Machine this_machine(const HubFlags& hub) {
   read_machine_files("/", machine);
   machine.usable = usable_processors();
   examine_processor(machine);
+  using Text = Result<std::string>;
   const auto gpu = make_cuda_backend();
-  machine.gpu = gpu ? std::string(gpu->device->name()) : gpu.error().message;
+  machine.gpu = gpu ? Text(gpu->device->name()) : std::unexpected(gpu.error());
   const auto nccl = NcclLibrary::open();
-  machine.nccl = nccl ? (*nccl)->version() : nccl.error().message;
+  machine.nccl = nccl ? Text((*nccl)->version()) : std::unexpected(nccl.error());
   rlimit files{};
   getrlimit(RLIMIT_NOFILE, &files);
   machine.open_files = files.rlim_cur;

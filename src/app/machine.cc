@@ -35,6 +35,17 @@ int listed(const std::string& list) {
   return numbers ? static_cast<int>(numbers->size()) : 0;
 }
 
+// Counts the display and 3D controllers of NVIDIA.
+int nvidia_cards(const fs::path& devices) {
+  std::error_code error;
+  int count = 0;
+  for (const auto& device : fs::directory_iterator(devices, error))
+    if (first_line(device.path() / "vendor") == "0x10de" &&
+        first_line(device.path() / "class").starts_with("0x03"))
+      ++count;
+  return count;
+}
+
 std::string gigabytes(std::uint64_t bytes) {
   return fmt::format("{:.1f} GB", static_cast<double>(bytes) * 1e-9);
 }
@@ -53,6 +64,7 @@ void read_machine_files(const fs::path& root, Machine& machine) {
   machine.memory_limit = memory.limit;
   machine.processors = listed(first_line(root / "sys/devices/system/cpu/online"));
   machine.numa_nodes = std::max(1, listed(first_line(root / "sys/devices/system/node/online")));
+  machine.nvidia_cards = nvidia_cards(root / "sys/bus/pci/devices");
   machine.huge_pages = chosen(first_line(root / "sys/kernel/mm/transparent_hugepage/enabled"));
   machine.governor = first_line(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
 }
@@ -75,6 +87,13 @@ std::vector<std::string> advice(const Machine& m) {
                     "reads them first: start one process per node with --data-parallel-size {} or "
                     "--tensor-parallel-size {}, or use numactl --interleave=all",
                     m.numa_nodes, m.numa_nodes, m.numa_nodes));
+  if (m.nvidia_cards > 0 && !m.gpu)
+    out.push_back(fmt::format("gpu: this machine has {} NVIDIA GPU{}, but {}", m.nvidia_cards,
+                              m.nvidia_cards == 1 ? "" : "s", m.gpu.error().message));
+  if (m.nvidia_cards > 1 && !m.nccl)
+    out.emplace_back(
+        "nccl: without it, ranks on several GPUs exchange values through host memory: pip install "
+        "nvidia-nccl-cu13, and add the folder of libnccl.so.2 to LD_LIBRARY_PATH");
   if (m.open_files < kFilesWanted)
     out.push_back(
         fmt::format("open files: the limit is {}, and each connection needs one: ulimit -n 65536, or "
@@ -103,8 +122,8 @@ std::string doctor_page(const Machine& m) {
                    m.memory_limit ? gigabytes(*m.memory_limit) + " by the cgroup" : "no cgroup limit"));
   line("huge pages", m.huge_pages.empty() ? "not known" : m.huge_pages);
   if (!m.governor.empty()) line("clock", "governor " + m.governor);
-  line("gpu", m.gpu);
-  line("nccl", m.nccl);
+  line("gpu", m.gpu ? *m.gpu : m.gpu.error().message);
+  line("nccl", m.nccl ? *m.nccl : m.nccl.error().message);
   line("open files", std::to_string(m.open_files));
   line("model cache", fmt::format("{}, {} free", m.model_cache, gigabytes(m.model_cache_free)));
   const std::vector<std::string> changes = advice(m);

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
+
 namespace octavo {
 
 struct Machine {
@@ -26,10 +28,9 @@ struct Machine {
   std::string huge_pages;
   std::string governor;
   std::uint64_t open_files = 0;
-  // name of the GPU, or why no GPU is used
-  std::string gpu;
-  // version of NCCL, or why NCCL is missing
-  std::string nccl;
+  int nvidia_cards = 0;                       // NVIDIA GPUs on the PCI bus, with or without a driver
+  Result<std::string> gpu;                    // name of the GPU, or why no GPU is used
+  Result<std::string> nccl;                   // version of NCCL, or why NCCL is missing
   std::string model_cache;                    // folder
   std::uint64_t model_cache_free = 0;         // bytes
 };

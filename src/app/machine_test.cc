@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "base/testing/scratch_directory.h"
 
 namespace octavo {
@@ -35,7 +37,16 @@ TEST_F(MachineFiles, AreReadWhereTheyAre) {
   write("sys/devices/system/cpu/online", "0-3,8\n");
   write("sys/devices/system/node/online", "0-1\n");
   write("sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]\n");
+  for (const auto& [slot, vendor, kind] : {std::tuple{"01:00.0", "0x10de", "0x030200"},     // a GPU of NVIDIA
+                                           std::tuple{"01:00.1", "0x10de", "0x040300"},     // its sound
+                                           std::tuple{"02:00.0", "0x10de", "0x030000"},     // another GPU
+                                           std::tuple{"03:00.0", "0x8086", "0x030000"}}) {  // of Intel
+    const std::string folder = std::string("sys/bus/pci/devices/0000:") + slot;
+    write(folder + "/vendor", std::string(vendor) + "\n");
+    write(folder + "/class", std::string(kind) + "\n");
+  }
   const Machine machine = read();
+  EXPECT_EQ(machine.nvidia_cards, 2);
   EXPECT_EQ(machine.processor, "A Processor");
   EXPECT_EQ(machine.memory, 16u << 20);
   EXPECT_EQ(machine.available, 4096000u);
@@ -95,6 +106,19 @@ TEST(Doctor, SaysWhatToChange) {
                                        StartsWith("clock"), HasSubstr("2 NUMA nodes"),
                                        HasSubstr("the limit is 1024"), HasSubstr("/cache has only 1.0 GB")));
   EXPECT_THAT(doctor_page(bad), HasSubstr("\nTo change:\n- processor: "));
+}
+
+TEST(Doctor, SaysWhatTheGpusLack) {
+  Machine bad = good();
+  bad.gpu = invalid("device", "no driver is installed");
+  bad.nccl = failure(ErrorCode::unsupported, "no NCCL");
+  EXPECT_THAT(advice(bad), IsEmpty()) << "a machine without GPUs needs neither";
+  EXPECT_THAT(doctor_page(bad), HasSubstr("\ngpu           no driver is installed\nnccl          no NCCL\n"));
+  bad.nvidia_cards = 1;
+  EXPECT_THAT(advice(bad), ElementsAre("gpu: this machine has 1 NVIDIA GPU, but no driver is installed"));
+  bad.nvidia_cards = 2;
+  bad.gpu = "H200";
+  EXPECT_THAT(advice(bad), ElementsAre(HasSubstr("pip install nvidia-nccl-cu13")));
 }
 
 }  // namespace
