@@ -108,14 +108,19 @@ void KvEventPublisher::publish() {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     std::string batch = batch_.finish(std::chrono::duration<double>(now).count(), rank_);
     const auto bytes = big_endian(number);
+    zmq::message_t message(batch);
+    // The batch is kept before it is sent, so that a replay contains every batch that a subscriber has
+    // received.
+    {
+      const std::lock_guard lock(mutex_);
+      kept_.push_back({number, std::move(batch)});
+      if (kept_.size() > static_cast<std::size_t>(options_.buffer_steps)) kept_.pop_front();
+    }
     // A subscriber that is too slow loses messages, and detects the loss by a gap in the sequence numbers.
     zmq::socket_t& socket = sockets_->publish;
     socket.send(zmq::buffer(options_.topic), zmq::send_flags::sndmore);
     socket.send(zmq::buffer(bytes), zmq::send_flags::sndmore);
-    socket.send(zmq::buffer(batch));
-    const std::lock_guard lock(mutex_);
-    kept_.push_back({number, std::move(batch)});
-    if (kept_.size() > static_cast<std::size_t>(options_.buffer_steps)) kept_.pop_front();
+    socket.send(message, zmq::send_flags::none);
   }
 }
 

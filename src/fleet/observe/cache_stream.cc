@@ -28,7 +28,12 @@ void CacheStream::want_replay() {
 
 std::optional<std::uint64_t> CacheStream::request_from() {
   if (!replaying_ || std::exchange(requested_, true)) return std::nullopt;
+  missed_ = newest_ && *newest_ >= next_;
   return next_;
+}
+
+void CacheStream::check() {
+  if (!replaying_) want_replay();
 }
 
 CacheStream::Step CacheStream::live(std::uint64_t number) {
@@ -59,8 +64,8 @@ void CacheStream::replay_ended() {
   replaying_ = false;
   if (!newest_ || *newest_ < next_) return;
   // The replay does not contain the live messages that arrived during the replay. The endpoint can replay
-  // them, too, unless this replay was empty.
-  if (next_ > replay_from_) return want_replay();
+  // them, too, unless it has just failed to replay missing messages.
+  if (next_ > replay_from_ || !missed_) return want_replay();
   replay_helps_ = false;
 }
 

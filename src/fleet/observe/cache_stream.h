@@ -31,14 +31,21 @@ class CacheStream {
 
   Step live(std::uint64_t number);
   Step replayed(std::uint64_t number);
-  // The replay has ended or failed. If messages are missing, another replay follows. If the replay was empty,
-  // the missing messages count as lost instead.
+  // The replay has ended or failed. If messages are missing, another replay follows. If they were missing
+  // when the replay was requested, and it contained none of them, they count as lost instead.
   void replay_ended();
 
   // Returns the number of the first message to replay, once for each replay. Returns nullopt if no replay
   // is needed.
   std::optional<std::uint64_t> request_from();
   bool replaying() const { return replaying_; }
+
+  // Returns whether a live message has arrived since the connection began. From then on, a gap in the numbers
+  // shows each loss. Before that, the endpoint may publish messages that reach neither the subscription,
+  // which is not active yet, nor the replay, which has ended.
+  bool subscribed() const { return newest_.has_value(); }
+  // Requests another replay from the next number on. Requires can_replay.
+  void check();
 
  private:
   void want_replay();
@@ -50,6 +57,7 @@ class CacheStream {
   std::optional<std::uint64_t> newest_ = {};  // highest number of a live message
   bool replaying_ = false;
   bool requested_ = false;
+  bool missed_ = false;  // live messages were missing when the replay was requested
   std::uint64_t replay_from_ = 0;
 };
 

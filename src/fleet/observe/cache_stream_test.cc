@@ -31,6 +31,33 @@ TEST(CacheStream, AsksForWhatCameDuringAReplay) {
   EXPECT_EQ(stream.request_from(), std::nullopt);
 }
 
+TEST(CacheStream, AMessageDuringAnEmptyReplayIsReplayed) {
+  CacheStream stream(true);
+  stream.request_from();
+  EXPECT_EQ(stream.live(0), Step::pass) << "published after the engine had answered the request";
+  stream.replay_ended();
+  EXPECT_EQ(stream.request_from(), 0U);
+  EXPECT_EQ(stream.replayed(0), Step::apply);
+  stream.replay_ended();
+  EXPECT_EQ(stream.live(1), Step::apply);
+}
+
+TEST(CacheStream, ChecksForMissedMessagesUntilTheSubscriptionIsActive) {
+  CacheStream stream(true);
+  stream.request_from();
+  EXPECT_EQ(stream.replayed(0), Step::apply);
+  stream.replay_ended();
+  EXPECT_FALSE(stream.subscribed());
+  stream.check();
+  EXPECT_EQ(stream.request_from(), 1U);
+  EXPECT_EQ(stream.replayed(1), Step::apply);
+  stream.replay_ended();
+  EXPECT_EQ(stream.live(2), Step::apply);
+  EXPECT_TRUE(stream.subscribed());
+  stream.start_over();
+  EXPECT_FALSE(stream.subscribed());
+}
+
 TEST(CacheStream, GoesOnFromWhereItIsKnown) {
   CacheStream stream(true);
   stream.resume(7);

@@ -24,6 +24,10 @@ namespace {
 
 constexpr std::chrono::milliseconds kSubscriberTick{100};
 constexpr std::int64_t kReplayUs = 10'000'000;  // a replay has failed if no message arrives for this time
+// Pauses between the replays that check for messages before the subscription was active: the first pause,
+// which doubles up to the longest one.
+constexpr std::int64_t kFirstCheckUs = 100'000;
+constexpr std::int64_t kLastCheckUs = 10'000'000;
 // messages to read from one endpoint before the subscriber continues with the next endpoint
 constexpr int kMessagesAtOnce = 64;
 constexpr std::int64_t kPauseUs = 5'000'000;  // pause after ZeroMQ has run out of sockets
@@ -52,7 +56,8 @@ class Source {
     live_.set(zmq::sockopt::maxmsgsize, kCacheMessageBytesMax);
     live_.set(zmq::sockopt::subscribe, "");
     const std::string address = "inproc://" + std::to_string(number);
-    zmq_socket_monitor(live_.handle(), address.c_str(), ZMQ_EVENT_CONNECTED | ZMQ_EVENT_DISCONNECTED);
+    zmq_socket_monitor(live_.handle(), address.c_str(),
+                       ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED);
     changes_.connect(address);
     live_.connect(member_.endpoint->kv_events_endpoint);
     if (known.next > 0) {
@@ -78,6 +83,11 @@ class Source {
     if (stream_.replaying() && replay_ && now_us() > replay_until_us_) {
       log_warning("{} does not answer at {}", member_.endpoint->url, member_.endpoint->kv_replay_endpoint);
       end_replay();
+      check_at_us_.reset();
+    }
+    if (check_at_us_ && !stream_.subscribed() && now_us() >= *check_at_us_) {
+      check_at_us_.reset();
+      stream_.check();
     }
     if (is_connected_) request();
   }
@@ -90,7 +100,7 @@ class Source {
       std::uint16_t kind = 0;
       if (event.size() < sizeof kind) continue;
       std::memcpy(&kind, event.data(), sizeof kind);
-      is_connected_ = kind == ZMQ_EVENT_CONNECTED;
+      is_connected_ = kind == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
       if (!is_connected_) start_over();
     }
   }
@@ -98,6 +108,8 @@ class Source {
   void start_over() {
     stream_.start_over();
     replay_.reset();
+    check_at_us_.reset();
+    check_pause_us_ = kFirstCheckUs;
     clear();
   }
 
@@ -146,6 +158,8 @@ class Source {
     if (unproven_) return start_over();
     replay_.reset();
     stream_.replay_ended();
+    check_at_us_ = now_us() + check_pause_us_;
+    check_pause_us_ = std::min(2 * check_pause_us_, kLastCheckUs);
   }
 
   // Requests a replay. Each replay gets a new socket, so that no messages of an earlier replay arrive.
@@ -176,6 +190,8 @@ class Source {
   bool is_connected_ = false;
   std::optional<zmq::socket_t> replay_;
   std::int64_t replay_until_us_ = 0;
+  std::optional<std::int64_t> check_at_us_ = {};  // time of the next check, while no live message has arrived
+  std::int64_t check_pause_us_ = kFirstCheckUs;
 };
 
 bool listened_to(const Member& member) {

@@ -5,10 +5,12 @@
 #include <chrono>
 #include <mutex>
 #include <set>
+#include <zmq.hpp>
 
 #include "base/testing/eventually.h"
 #include "base/testing/scratch_directory.h"
 #include "events/kv_event_publisher.h"
+#include "events/kv_event_wire.h"
 #include "fleet/index/held_blocks.h"
 
 namespace octavo::fleet {
@@ -92,6 +94,39 @@ TEST_F(Subscribing, AnEngineThatStartsAgainHoldsNothing) {
   EXPECT_TRUE(soon_holds(0)) << "its connection is lost";
   publish();
   write(1);
+  EXPECT_TRUE(soon_holds(1));
+}
+
+// Answers the next request for a replay on a ROUTER socket: with one batch of number 0, or with none.
+void answer_replay(zmq::socket_t& router, const std::optional<std::string>& batch) {
+  zmq::message_t client, request;
+  ASSERT_TRUE(router.recv(client)) << "no request for a replay";
+  for (bool more = client.more(); more; more = request.more()) (void)router.recv(request);
+  const auto send = [&](std::uint64_t number, const std::string& content) {
+    router.send(zmq::buffer(client.data(), client.size()), zmq::send_flags::sndmore);
+    for (int i = 0; i < 2; ++i) router.send(zmq::str_buffer(""), zmq::send_flags::sndmore);
+    const std::uint64_t big_endian = __builtin_bswap64(number);
+    router.send(zmq::buffer(&big_endian, sizeof big_endian), zmq::send_flags::sndmore);
+    router.send(zmq::buffer(content));
+  };
+  if (batch) send(0, *batch);
+  send(~std::uint64_t{0}, {});
+}
+
+// The subscription becomes active some time after the connection. This engine publishes its only batch after
+// it has answered the first request for a replay, and before the subscription is active.
+TEST_F(Subscribing, ABatchBetweenTheReplayAndTheSubscriptionNeedsNoFurtherEvent) {
+  zmq::context_t context;
+  zmq::socket_t live(context, zmq::socket_type::pub), replays(context, zmq::socket_type::router);
+  live.bind(options.endpoint);
+  replays.set(zmq::sockopt::linger, 0);
+  replays.set(zmq::sockopt::rcvtimeo, 60'000);
+  replays.bind(options.replay_endpoint);
+  subscribe(true);
+  answer_replay(replays, std::nullopt);
+  KvEventBatch batch(2, {0});
+  batch.add({KvEvent::Kind::stored, 0, {1, 9}, {}, {}}, std::vector<std::int32_t>{1, 1});
+  answer_replay(replays, batch.finish(0, 0));
   EXPECT_TRUE(soon_holds(1));
 }
 
