@@ -256,10 +256,10 @@ card() {
   "$bin/octavo" doctor | grep -E '^(gpu|nccl) '
   CUDA_DISABLE_PTX_JIT=1 "$bin/octavo" generate models/demo --device cuda $small --max-tokens 4 -p "One two three"
 }
-# The times of products in every format, and of decode steps with KV caches of 8 bits.
+# The times of products in every format, and of decode steps with KV caches of 8 and 4 bits.
 number_times() {
   "$bin/octavo" bench ops $ops --repeats 5 | grep -Ei 'fp8|int8|int4|mxfp4|q[2-8]_|bf16'
-  for dtype in auto fp8 int8_per_token_head; do
+  for dtype in auto fp8 int8_per_token_head int4_per_token_head; do
     echo "KV cache: $dtype"
     "$bin/octavo" bench latency models/demo --device cuda $small --kv-cache-dtype $dtype --batch-size "$batch" --input-len "$input" --output-len "$tokens" \
       --num-iters-warmup 2 --num-iters 3

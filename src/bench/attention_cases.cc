@@ -145,7 +145,7 @@ Result<> attention_cases(Backend& backend, const OpShapes& shapes, const OpVisit
               .head_dim = static_cast<int>(shapes.head_dim),
               .block_size = kBlockSize};
   for (const Contexts& contexts : kContexts)
-    for (const DType cache : {DType::bf16, DType::f8_e4m3, DType::i8}) {
+    for (const DType cache : {DType::bf16, DType::f8_e4m3, DType::i8, DType::i4}) {
       spec.dtype = cache;
       TRY_VOID(attention_case(backend, shapes, "attention", spec, contexts, visitor));
     }

@@ -165,7 +165,7 @@ Result<> store_cases(const Rows& r) {
   std::vector<std::int64_t> slots(size(n));
   std::iota(slots.begin(), slots.end(), 0);
   TRY(const Buffer slot_memory, on_device(r.backend, slots));
-  for (const DType cache : {DType::bf16, DType::f8_e4m3, DType::i8}) {
+  for (const DType cache : {DType::bf16, DType::f8_e4m3, DType::i8, DType::i4}) {
     const KvSpec spec{.kv_heads = static_cast<int>(s.kv_heads),
                       .head_dim = static_cast<int>(s.head_dim),
                       .block_size = 16,

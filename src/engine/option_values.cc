@@ -62,8 +62,11 @@ Result<std::optional<DType>> kv_cache_dtype(const std::string& text) {
   if (text == "bfloat16") return DType::bf16;
   if (text == "fp8" || text == "fp8_e4m3") return DType::f8_e4m3;
   if (text == "int8_per_token_head") return DType::i8;
-  return invalid("kv_cache_dtype",
-                 "must be auto, float16, bfloat16, fp8, fp8_e4m3 or int8_per_token_head, got {}", text);
+  if (text == "int4_per_token_head") return DType::i4;
+  return invalid(
+      "kv_cache_dtype",
+      "must be auto, float16, bfloat16, fp8, fp8_e4m3, int8_per_token_head or int4_per_token_head, got {}",
+      text);
 }
 
 Result<Encoding> quantization(const std::string& text, const std::string& model_dir) {

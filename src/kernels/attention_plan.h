@@ -14,7 +14,7 @@ struct KvSpec {
   int kv_heads = 0;
   int head_dim = 0;           // width of keys, and of values unless values_in_keys > 0; a multiple of 8
   int block_size = 16;        // tokens per block; a multiple of 16
-  DType dtype = DType::bf16;  // f32, f16, bf16, f8_e4m3, or i8 with scales (kv_quant.h)
+  DType dtype = DType::bf16;  // f32, f16, bf16, f8_e4m3, or i8 and i4, with scales (kv_quant.h)
   // If values_in_keys > 0, the first values_in_keys elements of a key are also the value, and values are
   // not stored separately (latent attention).
   int values_in_keys = 0;
@@ -30,6 +30,13 @@ struct KvSpec {
   bool shared_rows() const { return values_in_keys > 0 && values_in_keys == score_dim(); }
   int score_dim() const { return head_dim - index_dim; }
   int value_dim() const { return values_in_keys > 0 ? values_in_keys : head_dim; }
+  // Bytes of a key or value, without its scale.
+  std::int64_t vector_bytes() const { return std::int64_t{head_dim} * bits_of(dtype) / 8; }
+  // Returns true if each key and value has an f32 scale.
+  bool scaled() const { return dtype == DType::i8 || dtype == DType::i4; }
+  // Returns true if keys and values are stored rotated (kv_codes.h). Attention rotates its
+  // queries before, and its results after.
+  bool rotated() const { return dtype == DType::i4; }
   bool operator==(const KvSpec&) const = default;
 };
 

@@ -58,10 +58,13 @@ TEST_P(AttentionOf, AgreesWithTheReference) {
     got.run_in_random_steps(random, random.pick({1, 7, 200}));
     expected.run_alone();
     // Both backends round keys and values to the cache's format, but only the tested backend rounds
-    // probabilities. In fp8, a value midway between two numbers may round either way, which affects few
-    // results.
+    // probabilities. In fp8 and i4, a value midway between two numbers may round either way, which affects
+    // few results. Numbers of i4 are further apart.
     const bool halves = shape.spec.dtype != DType::f32 || shape.activation != DType::f32;
-    const bool fp8 = shape.spec.dtype == DType::f8_e4m3;
+    const std::int64_t one_beyond = shape.spec.dtype == DType::f8_e4m3 ? 100'000
+                                    : shape.spec.dtype == DType::i4
+                                        ? 100
+                                        : std::numeric_limits<std::int64_t>::max();
     for (std::size_t s = 0; s < lengths.size(); ++s) {
       const TestTensor& results = got.outputs[s];
       std::int64_t beyond = 0;
@@ -69,7 +72,7 @@ TEST_P(AttentionOf, AgreesWithTheReference) {
         const double wanted = expected.outputs[s][i];
         if (!(std::abs(results[i] - wanted) <= (halves ? 0.02 : 2e-5) + 0.01 * std::abs(wanted))) ++beyond;
       }
-      ASSERT_LE(beyond, fp8 ? results.elements() / 100'000 : 0)
+      ASSERT_LE(beyond, results.elements() / one_beyond)
           << "round " << round << " head_dim " << shape.spec.head_dim << " kv " << name(shape.spec.dtype)
           << " act " << name(shape.activation) << " window " << shape.window << " length " << lengths[s];
     }

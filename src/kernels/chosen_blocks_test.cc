@@ -18,6 +18,7 @@ INSTANTIATE_TEST_SUITE_P(Backends, ChosenBlocks, testing::ValuesIn(test_backends
 struct Sparse {
   std::int64_t n, kv_heads, group, dim, index_dim, most;
   int block, local;
+  DType dtype;
 
   explicit Sparse(TestRandom& random)
       : n(random.integer(1, 400)),
@@ -27,7 +28,8 @@ struct Sparse {
         index_dim(8 * random.integer(1, 5)),
         most(random.integer(1, 6)),
         block(random.pick({16, 32, 64})),
-        local(random.integer(1, static_cast<int>(most))) {}
+        local(random.integer(1, static_cast<int>(most))),
+        dtype(random.pick({DType::f32, DType::i4})) {}
   std::int64_t q_heads() const { return kv_heads * group; }
 };
 
@@ -59,9 +61,8 @@ struct Selected {
 // Processes the sequence in steps of `at_once` tokens.
 Selected run(Backend& backend, const Sparse& s, const TestTensor& qkv, const TestTensor& index_qkv,
              std::int64_t at_once) {
-  const auto spec_of = [](std::int64_t heads, std::int64_t dim) {
-    return KvSpec{
-        .kv_heads = int(heads), .head_dim = int(dim), .block_size = kCacheBlock, .dtype = DType::f32};
+  const auto spec_of = [&](std::int64_t heads, std::int64_t dim) {
+    return KvSpec{.kv_heads = int(heads), .head_dim = int(dim), .block_size = kCacheBlock, .dtype = s.dtype};
   };
   TokenCache cache(backend, spec_of(s.kv_heads, s.dim), s.n, s.q_heads()),
       index(backend, spec_of(1, s.index_dim), s.n, s.kv_heads);

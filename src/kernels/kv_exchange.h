@@ -1,8 +1,9 @@
 // The exchange layout of a KV block: all backends export and import blocks in this layout.
 //
 // A layer's block is [keys, values][kv_heads][block_size][head_dim], row-major, in the cache's format. If
-// the format is i8, f32 scales [keys, values][kv_heads][block_size] follow. If values_in_keys > 0, the
-// block has only keys. Numbers are little-endian.
+// the format has scales, f32 scales [keys, values][kv_heads][block_size] follow. If values_in_keys > 0, the
+// block has only keys. Numbers are little-endian. A byte of i4 has the codes of elements 2i (lower half) and
+// 2i + 1.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +20,7 @@ inline std::int64_t kv_exchange_parts(const KvSpec& spec) { return spec.values_i
 
 inline std::int64_t kv_exchange_bytes(const KvSpec& spec) {
   const std::int64_t vectors = kv_exchange_parts(spec) * spec.kv_heads * spec.entries();
-  return vectors * spec.head_dim * static_cast<std::int64_t>(size_of(spec.dtype)) +
-         (spec.dtype == DType::i8 ? vectors * static_cast<std::int64_t>(sizeof(float)) : 0);
+  return vectors * (spec.vector_bytes() + (spec.scaled() ? static_cast<std::int64_t>(sizeof(float)) : 0));
 }
 
 // Functions of a backend that export or import one block of a layer as kv_exchange_bytes(spec) bytes of

@@ -48,7 +48,7 @@ class Cache {
 
 std::vector<KvSpec> specs() {
   std::vector<KvSpec> all;
-  for (const DType dtype : {DType::f32, DType::bf16, DType::f16, DType::f8_e4m3, DType::i8})
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16, DType::f8_e4m3, DType::i8, DType::i4})
     for (const int head_dim : {8, 40, 64, 256})
       for (const int block_size : {16, 48}) all.push_back({2, head_dim, block_size, dtype});
   return all;

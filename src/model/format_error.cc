@@ -1,10 +1,10 @@
 // Measures the errors of number formats: format_error IDS REFERENCE MODEL ...
 // Each line of IDS is a sequence of token ids. Predictions of ids with a '+' are evaluated. REFERENCE is
-// computed in f32. Each MODEL is a directory, optionally followed by "+int8" or "+int4" (quantised while
-// loading), and is computed as in `octavo serve`. The output has one line per model: mean Kullback-Leibler
-// divergence from the reference, share of predictions with the same most likely token, perplexity, size of
-// the prepared weights.
-// tools/formats/error_table.py runs this program.
+// computed in f32. Each MODEL is a directory or a GGUF file, optionally followed by "+int8" or "+int4"
+// (quantised while loading) or by the KV cache's format, such as "@i8". It is computed as in `octavo serve`.
+// The output has one line per model: mean Kullback-Leibler divergence from the reference, share of
+// predictions with the same most likely token, perplexity, size of the prepared weights.
+// tools/formats/error_table.py and cache_error_table.py run this program.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -57,13 +57,20 @@ Result<Run> run(std::string directory, ModelDType dtype, const std::vector<Seque
     options.quantization = encoding;
     directory.resize(directory.size() - end.size());
   }
+  std::optional<DType> cache;
+  for (const DType type : {DType::f32, DType::bf16, DType::f8_e4m3, DType::i8, DType::i4}) {
+    const std::string end = fmt::format("@{}", name(type));
+    if (!directory.ends_with(end)) continue;
+    cache = type;
+    directory.resize(directory.size() - end.size());
+  }
   TRY(Backend backend, make_cpu_backend({}));
   TRY(const auto model, Model::load(directory, backend, options));
   Run out{.vocab = model->spec.vocab, .weight_bytes = model->weight_bytes};
   for (const Sequence& sequence : sequences) {
     const int length = static_cast<int>(sequence.ids.size());
     TRY(const auto logits,
-        golden::run(*model, backend, sequence.ids, {length}, {.dtype = model->activation}));
+        golden::run(*model, backend, sequence.ids, {length}, {.dtype = cache.value_or(model->activation)}));
     for (const std::size_t position : sequence.counted) {
       const auto row = logits.begin() + static_cast<std::int64_t>(position - 1) * out.vocab;
       out.logits.insert(out.logits.end(), row, row + out.vocab);

@@ -22,6 +22,8 @@ std::string_view name(DType type) {
       return "i32";
     case DType::i64:
       return "i64";
+    case DType::i4:
+      return "i4";
   }
   return "?";
 }

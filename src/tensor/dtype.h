@@ -8,8 +8,10 @@
 
 namespace octavo {
 
-enum class DType : std::uint8_t { f32, f16, bf16, f8_e4m3, i8, u8, i32, i64 };
+// i4: codes of 4 bits, two in a byte, only for KV caches (kernels/kv_quant.h).
+enum class DType : std::uint8_t { f32, f16, bf16, f8_e4m3, i8, u8, i32, i64, i4 };
 
+// Returns the bytes of an element. An element of i4 has half a byte, so the result is 0: use bits_of().
 constexpr std::size_t size_of(DType type) {
   switch (type) {
     case DType::f32:
@@ -24,9 +26,13 @@ constexpr std::size_t size_of(DType type) {
     case DType::i8:
     case DType::u8:
       return 1;
+    case DType::i4:
+      return 0;
   }
   return 0;
 }
+
+constexpr int bits_of(DType type) { return type == DType::i4 ? 4 : static_cast<int>(8 * size_of(type)); }
 
 std::string_view name(DType type);
 

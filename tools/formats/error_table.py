@@ -45,16 +45,16 @@ def measure(program: Path, tokens, taught, models: list[str]) -> dict[str, tuple
     return figures
 
 
-def read_arguments(about: str) -> argparse.Namespace:
+def argument_parser(about: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=about.splitlines()[0])
     parser.add_argument("--program", type=Path, default=ROOT / "build/release/format_error")
     parser.add_argument("--model", type=Path, default=ROOT / "models/demo")
     parser.add_argument("--rows", type=int, default=24)
-    return parser.parse_args()
+    return parser
 
 
 def main() -> None:
-    arguments = read_arguments(__doc__)
+    arguments = argument_parser(__doc__).parse_args()
     model = arguments.model
     tokens, taught = held_out(model, arguments.rows)
     with tempfile.TemporaryDirectory() as folder:

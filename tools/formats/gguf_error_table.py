@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from transformers import AutoModelForCausalLM
 
-from error_table import held_out, measure, read_arguments
+from error_table import argument_parser, held_out, measure
 from write_formats import OWN_GGUF_FORMATS, write_gguf
 
 
@@ -64,7 +64,7 @@ def compare(golden, logits_of, tokens, taught) -> tuple[float, float, float]:
 
 
 def main() -> None:
-    arguments = read_arguments(__doc__)
+    arguments = argument_parser(__doc__).parse_args()
     tokens, taught = held_out(arguments.model, arguments.rows)
     model = AutoModelForCausalLM.from_pretrained(arguments.model, dtype=torch.float32).eval()
     with torch.inference_mode():

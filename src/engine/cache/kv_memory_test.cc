@@ -28,7 +28,7 @@ BlockFormat described(const KvMemory& memory) {
 
 TEST(KvMemory, BlocksMayBeTakenFromAnotherAsTheyAre) {
   Backend backend = make_cpu_backend({.threads = 1, .isa = {}}).value();
-  for (const DType dtype : {DType::f32, DType::bf16, DType::f8_e4m3, DType::i8})
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f8_e4m3, DType::i8, DType::i4})
     for (const int block_size : {16, 32}) {
       const CacheLayout layout = some_layout(dtype, block_size);
       const KvMemory from = KvMemory::allocate(layout, backend, 4, 0).value();
@@ -53,7 +53,7 @@ TEST(KvMemory, ABlockIsItsLayersOneAfterTheOther) {
   backends.push_back(make_reference_backend());
   backends.push_back(make_cpu_backend({.threads = 1, .isa = {}}).value());
   for (Backend& backend : backends)
-    for (const DType dtype : {DType::f32, DType::i8}) {
+    for (const DType dtype : {DType::f32, DType::i8, DType::i4}) {
       const KvMemory memory = KvMemory::allocate(some_layout(dtype, 16), backend, 4, 0).value();
       std::vector<std::byte> sent(static_cast<std::size_t>(described(memory).bytes)), got = sent;
       for (std::size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<std::byte>(random_bits(1, i));
@@ -136,7 +136,7 @@ TEST(KvMemory, RanksHaveTogetherWhatOneHas) {
     for (int i = 0; i < layers; ++i) layout.layers.push_back({0, i});
     return layout;
   };
-  for (const DType dtype : {DType::bf16, DType::i8})
+  for (const DType dtype : {DType::bf16, DType::i8, DType::i4})
     for (const auto& [heads, parts] : {std::pair(4, 2), std::pair(1, 2), std::pair(2, 4)}) {
       const KvMemory whole = KvMemory::allocate(layout_of(dtype, heads, 2), backend, 3, 0).value();
       RankCaches caches{.whole = layout_of(dtype, heads, 2)};

@@ -63,6 +63,7 @@ TEST_P(KvTierOfModels, AnswersAreThoseWithoutItToTheBit) {
 INSTANTIATE_TEST_SUITE_P(Models, KvTierOfModels,
                          testing::Values(TieredModel{"llama", "auto"}, TieredModel{"llama", "fp8"},
                                          TieredModel{"qwen3", "int8_per_token_head"},
+                                         TieredModel{"qwen3", "int4_per_token_head"},
                                          TieredModel{"llama", "auto", 1 << 20, false},
                                          TieredModel{"qwen3", "auto", 1 << 17}),
                          [](const auto& test) {

@@ -60,6 +60,7 @@ INSTANTIATE_TEST_SUITE_P(Models, KvTransfersOfModels,
                                          ModelCase{"llama", "cpu", "fp8", false},
                                          ModelCase{"llama", "reference", "auto", true},
                                          ModelCase{"qwen3", "cpu", "int8_per_token_head", true},
+                                         ModelCase{"qwen3", "cpu", "int4_per_token_head", false},
                                          ModelCase{"qwen2", "cpu", "float16", false}),
                          [](const auto& test) {
                            return test.param.model + "_" + test.param.device + "_" +
@@ -108,6 +109,7 @@ INSTANTIATE_TEST_SUITE_P(Models, KvTransfersOfSizes,
                                          SizesCase{{"llama", "cpu", "auto", false}, 32, 16},
                                          SizesCase{{"llama", "reference", "auto", false}, 16, 48},
                                          SizesCase{{"qwen3", "cpu", "int8_per_token_head", true}, 48, 32},
+                                         SizesCase{{"qwen3", "cpu", "int4_per_token_head", true}, 32, 16},
                                          SizesCase{{"llama", "cpu", "fp8", true}, 16, 64}),
                          [](const auto& test) {
                            return fmt::format("{}_{}_{}_{}_{}", test.param.model.model,

@@ -35,10 +35,9 @@ void PieceLayout::describe(BlockFormat& format) const {
   if (groups.size() != 1 || groups[0].window != 0 || state_bytes > 0 || groups[0].kv.rate > 1) return;
   const KvSpec& kv = groups[0].kv;
   const int vectors = static_cast<int>(kv_exchange_parts(kv)) * kv.kv_heads;
-  const int vector_bytes = kv.head_dim * static_cast<int>(size_of(kv.dtype));
   for (std::size_t layer = 0; layer < groups[0].layers.size(); ++layer) {
-    format.planes.push_back({vectors, vector_bytes});
-    if (kv.dtype == DType::i8) format.planes.push_back({vectors, sizeof(float)});
+    format.planes.push_back({vectors, static_cast<int>(kv.vector_bytes())});
+    if (kv.scaled()) format.planes.push_back({vectors, sizeof(float)});
   }
 }
 

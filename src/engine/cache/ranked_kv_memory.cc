@@ -17,9 +17,9 @@ void each_run(const KvSpec& all, const KvSpec& part, int first, Copy&& copy) {
            static_cast<std::size_t>(part.kv_heads) * head_bytes);
   };
   const auto tokens = static_cast<std::size_t>(all.block_size);
-  const std::size_t head = tokens * static_cast<std::size_t>(all.head_dim) * size_of(all.dtype);
+  const std::size_t head = tokens * static_cast<std::size_t>(all.vector_bytes());
   run(head, 0, 0);
-  if (all.dtype != DType::i8) return;
+  if (!all.scaled()) return;
   const auto parts = static_cast<std::size_t>(kv_exchange_parts(all));
   run(tokens * sizeof(float), parts * static_cast<std::size_t>(all.kv_heads) * head,
       parts * static_cast<std::size_t>(part.kv_heads) * head);

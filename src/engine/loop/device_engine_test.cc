@@ -85,6 +85,17 @@ TEST_P(DeviceEngine, SaysWhatTheCpuSaysInSinglePrecision) {
   for (std::size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i].tokens, expected[i].tokens) << i;
 }
 
+// In single precision, both backends store the same codes.
+TEST_P(DeviceEngineParts, SaysWhatTheCpuSaysWithCachesOfFourBits) {
+  if (GetParam() == std::string_view("deepseek_v32")) GTEST_SKIP() << "latent attention";
+  options_.model.dtype = "float32";
+  options_.cache.dtype = "int4_per_token_head";
+  EngineOptions cpu = options_;
+  cpu.device.type = "cpu";
+  const std::vector<CollectedAnswer> expected = answers(cpu), got = answers(options_);
+  for (std::size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i].tokens, expected[i].tokens) << i;
+}
+
 #ifdef OCTAVO_CUDA_EMULATED
 // While another program uses the memory of the cache, wake_up() fails, and the engine stays asleep.
 TEST_P(DeviceEngineParts, WakesWhenTheCacheHasItsMemory) {

@@ -35,6 +35,17 @@ TEST_P(LatentEngine, AnAnswerDependsOnItsRequestAlone) {
   expect_the_same_answers(options_, kLatentRequests, variations);
 }
 
+TEST(LatentEngineOptions, FourBitsAreRefused) {
+  EngineOptions options;
+  options.model.dir = "tests/data/models/deepseek_v3";
+  options.device.type = "cpu";
+  options.cache.dtype = "int4_per_token_head";
+  const auto engine = load_engine(options);
+  ASSERT_FALSE(engine);
+  EXPECT_EQ(engine.error().field, "kv_cache_dtype");
+  EXPECT_THAT(engine.error().message, testing::HasSubstr("latent attention"));
+}
+
 TEST_P(LatentEngine, PrefixesAreShared) { expect_shared_prefixes(options_, kLatentRequests); }
 
 }  // namespace

@@ -57,7 +57,7 @@ void attention(Stream& stream, const AttentionArgs& args) {
   const auto& plan = static_cast<const CpuAttentionPlan&>(args.plan);
   const KvSpec& spec = args.cache.spec;
   const IsaKernels& kernels = cpu.kernels();
-  const bool packed = size_of(spec.dtype) == 1;
+  const bool packed = bits_of(spec.dtype) <= 8;
   KvSpec wide = spec;
   if (packed) wide.dtype = DType::bf16;
   const bool dot = wide.dtype == DType::bf16 && args.q.dtype == DType::bf16 &&

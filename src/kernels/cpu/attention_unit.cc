@@ -23,8 +23,8 @@ AttentionUnitRun::AttentionUnitRun(const AttentionCall& call, const AttentionUni
       scratch_(scratch),
       rows_(rows_of(call, unit)),
       in_use_(call.matrix),
-      widened_(call.packed() &&
-               (rows_ > call.kernels.tile_rows || call.values_in_keys() || call.matrix != nullptr)),
+      widened_(call.packed() && (rows_ > call.kernels.tile_rows || call.values_in_keys() ||
+                                 call.matrix != nullptr || call.stored.layout.folds > 1)),
       own_values_(widened_ || call.values_in_keys()),
       kv_(widened_ ? call.wide : call.stored) {
   Row* to = row_;
@@ -67,6 +67,7 @@ void AttentionUnitRun::load_queries() {
       const std::byte* from = static_cast<const std::byte*>(q.data) +
                               call_.element(q, call_.dim(), head, row_[row].sequence, row_[row].row) *
                                   static_cast<std::int64_t>(size_of(q.dtype));
+      if (call_.args.cache.spec.rotated()) from = rotated_query(from);
       std::byte* to = scratch_.q + i * q_stride();
       if (call_.dot) {
         const auto bytes = static_cast<std::size_t>(call_.dim() * call_.x_bytes());
@@ -78,6 +79,15 @@ void AttentionUnitRun::load_queries() {
       scratch_.states[i] = {scratch_.values + i * kv_.layout.padded_dim, kNoScore, 0};
       std::fill_n(scratch_.states[i].values, kv_.layout.padded_dim, 0.0f);
     }
+}
+
+// Returns a rotated head of a query, in the format of the activations. The next call overwrites it.
+const std::byte* AttentionUnitRun::rotated_query(const std::byte* q) const {
+  alignas(64) float values[kMaxHeadDim];
+  call_.kernels.widen(q, call_.format, values, call_.dim());
+  rotate_kv(values, call_.dim());
+  call_.kernels.narrow(values, nullptr, call_.format, scratch_.cleaned, call_.dim());
+  return scratch_.cleaned;
 }
 
 // Processes one piece of the keys, one tile of rows after another. It switches to the next head after each
@@ -97,7 +107,7 @@ void AttentionUnitRun::attend(std::int64_t piece, const Tiles& tiles) {
                for (std::int64_t g = begin; g < end; g += groups_at_once()) score(tiles, groups, head, g);
              });
     for (std::int64_t head = tiles.head_begin; head < tiles.head_end; ++head) {
-      if (call_.stored.dtype == DType::i8) load_scales(groups, head);
+      if (call_.args.cache.spec.scaled()) load_scales(groups, head);
       for (std::int64_t row = tiles.row_begin; row < tiles.row_end; ++row) softmax(piece, groups, head, row);
     }
     for_runs(run_groups(tiles, 1), [&](std::int64_t head, std::int64_t begin, std::int64_t end) {
@@ -140,23 +150,34 @@ void AttentionUnitRun::locate(std::int64_t piece, const Groups& groups) {
   }
 }
 
-// Converts the keys and values of a piece, if any row sees them. 8-bit numbers become bf16; values that are
-// parts of keys are extracted from the keys.
+// Converts the numbers of a group of keys or values to bf16.
+void AttentionUnitRun::widen(const std::byte* from, std::int64_t folded, std::byte* to,
+                             std::int64_t numbers) const {
+  const Packed format = call_.stored.dtype == DType::f8_e4m3 ? Packed::e4m3 : Packed::i8;
+  if (call_.stored.layout.folds > 1) {
+    call_.kernels.unfold(from, folded, scratch_.unfolded, numbers);
+    from = scratch_.unfolded;
+  }
+  call_.kernels.widen_packed(from, format, to, numbers);
+}
+
+// Converts the keys and values of a piece, if any row sees them. Numbers of 8 or 4 bits become bf16; values
+// that are parts of keys are extracted from the keys.
 void AttentionUnitRun::prepare(std::int64_t piece, std::int64_t head) {
   const Groups groups = visible(piece, {head, head + 1, 0, rows_});
   locate(piece, groups);
   const KvLayout& from = call_.stored.layout;
-  const Packed format = call_.stored.dtype == DType::i8 ? Packed::i8 : Packed::e4m3;
   for (std::int64_t g = groups.begin; g < groups.end; ++g) {
     std::byte* own_values = scratch_.own_values + g * kv_.layout.value_group_bytes;
     if (widened_)
-      call_.kernels.widen_packed(blocks_[g] + from.keys(head, in_block_[g]), format,
-                                 scratch_.own_keys + g * kv_.layout.key_group_bytes, from.key_group_bytes);
+      widen(blocks_[g] + from.keys(head, in_block_[g]), kFoldedKeys,
+            scratch_.own_keys + g * kv_.layout.key_group_bytes,
+            kGroupTokens * call_.args.cache.spec.head_dim);
     if (call_.values_in_keys()) {
       call_.kernels.values_of_keys(keys(head, g), format_of(kv_.dtype), own_values, call_.value_dim());
     } else {
-      call_.kernels.widen_packed(blocks_[g] + from.values(head, in_block_[g]), format, own_values,
-                                 from.value_group_bytes);
+      widen(blocks_[g] + from.values(head, in_block_[g]), kFoldedValues, own_values,
+            kGroupTokens * from.padded_dim);
     }
   }
 }
@@ -249,7 +270,7 @@ void AttentionUnitRun::leave_chosen(std::int64_t piece, const Groups& groups, st
 void AttentionUnitRun::softmax(std::int64_t piece, const Groups& groups, std::int64_t head,
                                std::int64_t row) {
   const std::int64_t i = at(head, row);
-  const bool scaled = call_.stored.dtype == DType::i8;
+  const bool scaled = call_.args.cache.spec.scaled();
   if (call_.args.chosen) leave_chosen(piece, groups, head, row);
   results_[i] = {.scores = scratch_.scores + i * kScoreStride,
                  .first = groups.begin * kGroupTokens,

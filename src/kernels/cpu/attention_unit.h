@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "kernels/cpu/attention_plan.h"
+#include "kernels/cpu/kv_rotation.h"
 #include "kernels/cpu/matrix_tiles.h"
 #include "kernels/cpu/scratch_pieces.h"
 
@@ -32,7 +33,8 @@ struct AttentionCall {
   const CpuAttentionPlan& plan;
   const IsaKernels& kernels;
   const KvOperand stored;  // keys and values in the cache's format
-  // keys and values after conversion: bf16 for 8-bit formats, otherwise equal to `stored`
+  // keys and values after conversion: bf16 for formats of 8 and 4 bits, otherwise equal to `stored`. Keys and
+  // values of 4 bits are always converted.
   const KvOperand wide;
   const Format format;
   const bool dot;
@@ -70,6 +72,7 @@ struct AttentionCall {
   void add_fixed(std::int64_t head, std::int32_t sequence, std::int64_t row, AttentionState& state) const;
   void write(std::int64_t head, std::int32_t sequence, std::int64_t row, AttentionState state) const {
     const View& out = args.out;
+    if (args.cache.spec.rotated()) rotate_kv(state.values, value_dim());
     if (args.fixed_keys) add_fixed(head, sequence, row, state);
     if (args.sinks) {
       constexpr float kLog2E = 1.44269504f;
@@ -87,7 +90,7 @@ struct AttentionCall {
 struct AttentionScratch : ScratchPieces {
   AttentionScratch(const KvSpec& spec, std::byte* memory) : ScratchPieces(memory) {
     const std::int64_t key = padded(spec.head_dim), value = padded(spec.value_dim());
-    const bool packed = size_of(spec.dtype) == 1;
+    const bool packed = bits_of(spec.dtype) <= 8;
     const auto element = static_cast<std::int64_t>(size_of(packed ? DType::bf16 : spec.dtype));
     q = take<std::byte>(kAttentionRows * key * 4);
     values = take<float>(kAttentionRows * value);
@@ -99,6 +102,7 @@ struct AttentionScratch : ScratchPieces {
     if (packed || spec.values_in_keys > 0) own_values = take<std::byte>(kPieceTokens * value * element);
     if (packed) key_scales = take<float>(kPieceTokens);
     if (packed) value_scales = take<float>(kPieceTokens);
+    if (spec.dtype == DType::i4) unfolded = take<std::byte>(kGroupTokens * std::max(key, value));
   }
 
   std::byte* q;
@@ -114,6 +118,7 @@ struct AttentionScratch : ScratchPieces {
   std::byte* own_values = nullptr;
   float* key_scales = nullptr;
   float* value_scales = nullptr;
+  std::byte* unfolded = nullptr;  // a group of keys or values as signed bytes
 
  private:
   // Returns the width of a value, rounded up to two vectors, because a tile writes two vectors.
@@ -155,7 +160,9 @@ class AttentionUnitRun {
   void attend(std::int64_t piece, const Tiles& tiles);
   Groups visible(std::int64_t piece, const Tiles& tiles) const;
   void locate(std::int64_t piece, const Groups& groups);
+  const std::byte* rotated_query(const std::byte* q) const;  // for caches with KvSpec::rotated()
   void prepare(std::int64_t piece, std::int64_t head);
+  void widen(const std::byte* from, std::int64_t folded, std::byte* to, std::int64_t numbers) const;
   void load_scales(const Groups& groups, std::int64_t head);
   TileFunction score_function(std::int64_t rows);
   TileFunction mix_function(std::int64_t rows);
@@ -211,8 +218,8 @@ class AttentionUnitRun {
   AttentionScratch& scratch_;
   const std::int64_t rows_;  // number of rows per head
   MatrixTilesInUse in_use_;
-  // True if 8-bit numbers are converted to bf16 before the product. With few rows and no matrix tiles, the
-  // product kernel converts the numbers.
+  // True if numbers of 8 or 4 bits are converted to bf16 before the product. With few rows and no matrix
+  // tiles, the product kernel converts numbers of 8 bits.
   const bool widened_;
   const bool own_values_;  // true: values are converted, or extracted from keys, into a buffer
   const KvOperand& kv_;

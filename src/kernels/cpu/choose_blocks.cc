@@ -15,13 +15,15 @@ struct BlockChoice : ScratchPieces {
     q = take<float>(spec.head_dim);
     keys = take<float>(kGroupTokens * spec.head_dim);
     wide = take<std::byte>(kGroupTokens * spec.head_dim * 2);
+    if (spec.dtype == DType::i4) unfolded = take<std::byte>(kGroupTokens * spec.head_dim);
     scores = take<float>(blocks);
     order = take<std::int32_t>(blocks);
   }
 
   float* q;
   float* keys;      // a group of keys, in the layout of KvLayout
-  std::byte* wide;  // the same in bf16, for caches of 8-bit numbers
+  std::byte* wide;  // the same in bf16, for caches of 8-bit and 4-bit numbers
+  std::byte* unfolded = nullptr;  // the same as signed bytes, for caches of 4-bit numbers
   float* scores;
   std::int32_t* order;
 };
@@ -49,6 +51,7 @@ class BlockChooser {
     kernels_.widen(static_cast<const std::byte*>(args_.q.data) +
                        (query * args_.q.stride[0] + head * args_.q.stride[1]) * element,
                    format_of(args_.q.dtype), memory.q, spec().head_dim);
+    if (spec().rotated()) rotate_kv(memory.q, spec().head_dim);
     std::fill_n(memory.scores, blocks, kNoScore);
     for (std::int64_t group = 0; group * kGroupTokens < tokens; ++group)
       score(sequence, group, tokens, memory);
@@ -68,7 +71,12 @@ class BlockChooser {
   void read(const std::byte* keys, BlockChoice& memory) const {
     const std::int64_t numbers = kGroupTokens * spec().head_dim;
     if (layout_.element_bytes > 1) return kernels_.widen(keys, format_of(spec().dtype), memory.keys, numbers);
-    kernels_.widen_packed(keys, spec().dtype == DType::i8 ? Packed::i8 : Packed::e4m3, memory.wide, numbers);
+    if (layout_.folds > 1) {
+      kernels_.unfold(keys, kFoldedKeys, memory.unfolded, numbers);
+      keys = memory.unfolded;
+    }
+    kernels_.widen_packed(keys, spec().dtype == DType::f8_e4m3 ? Packed::e4m3 : Packed::i8, memory.wide,
+                          numbers);
     kernels_.widen(memory.wide, Format::bf16, memory.keys, numbers);
   }
 
@@ -86,7 +94,7 @@ class BlockChooser {
         reinterpret_cast<const float*>(block + layout_.scales(0, group % layout_.groups));
     for (std::int64_t t = 0; t < kGroupTokens && group * kGroupTokens + t < tokens; ++t) {
       float& best = memory.scores[(group * kGroupTokens + t) / args_.block];
-      best = std::max(best, spec().dtype == DType::i8 ? products[t] * scales[t] : products[t]);
+      best = std::max(best, spec().scaled() ? products[t] * scales[t] : products[t]);
     }
   }
 

@@ -219,6 +219,9 @@ struct IsaKernels {
   void (*narrow)(const float* x, const float* bias, Format format, void* out, std::int64_t n);
   // Converts 8-bit numbers to bf16. n must be a multiple of 32.
   void (*widen_packed)(const void* x, Packed format, void* bf16, std::int64_t n);
+  // Converts n 4-bit codes (kv_codes.h) to signed bytes. Of each 2 * folded codes, byte i has the codes i and
+  // i + folded. n must be a multiple of 128, folded 16 or 32.
+  void (*unfold)(const void* codes, std::int64_t folded, void* bytes, std::int64_t n);
   // Converts the keys of a group of 16 tokens to a group of values (kv_layout.h). The values are the first
   // n numbers of the keys; n must be a multiple of 16.
   void (*values_of_keys)(const void* keys, Format format, void* values, std::int64_t n);

@@ -29,6 +29,7 @@ constexpr IsaKernels kernels_of(const char* name) {
       .widen = widen<S>,
       .narrow = narrow<S>,
       .widen_packed = widen_packed<S>,
+      .unfold = unfold<S>,
       .values_of_keys = values_of_keys,
       .quantise = quantise<S>,
       .add_scaled = add_scaled<S>,

@@ -135,15 +135,87 @@ void move_values(std::byte* group, std::byte* rows, const KvLayout& layout, std:
   }
 }
 
+// Exchanges the two middle codes of four, which converts a word of folded keys to the codes of four
+// consecutive elements, and back.
+std::uint16_t swapped(std::uint16_t codes) {
+  return static_cast<std::uint16_t>((codes & 0xf00f) | (codes & 0x00f0) << 4 | (codes & 0x0f00) >> 4);
+}
+
 template <Way way>
-void move_keys(const KvLayout& layout, std::int64_t dim, std::byte* group, std::byte* rows) {
+void move_key_codes(std::byte* group, std::byte* rows, std::int64_t dim) {
+  std::uint16_t ordered[kGroupTokens * kMaxHeadDim / 4];
+  const std::int64_t words = kGroupTokens * dim / 4;
+  auto* const moved = reinterpret_cast<std::byte*>(ordered);
+  const auto bytes = static_cast<std::size_t>(words) * sizeof(std::uint16_t);
+  if constexpr (way == Way::out)
+    move_keys<way, std::uint16_t>(group, moved, dim / 4);
+  else
+    std::memcpy(ordered, rows, bytes);
+  for (std::int64_t i = 0; i < words; ++i) ordered[i] = swapped(ordered[i]);
+  if constexpr (way == Way::out)
+    std::memcpy(rows, ordered, bytes);
+  else
+    move_keys<way, std::uint16_t>(group, moved, dim / 4);
+}
+
+// Converts eight codes in eight bytes (one in each lower half) to eight codes in four bytes, and back.
+std::uint32_t joined(std::uint64_t codes) {
+  codes = (codes | codes >> 4) & 0x00ff00ff00ff00ff;
+  codes = (codes | codes >> 8) & 0x0000ffff0000ffff;
+  return static_cast<std::uint32_t>(codes | codes >> 16);
+}
+std::uint64_t spread(std::uint32_t codes) {
+  std::uint64_t x = codes;
+  x = (x | x << 16) & 0x0000ffff0000ffff;
+  x = (x | x << 8) & 0x00ff00ff00ff00ff;
+  return (x | x << 4) & 0x0f0f0f0f0f0f0f0f;
+}
+
+// Converts the codes of one token's value. `folded` has eight bytes for each 16 elements.
+template <Way way>
+void move_value_codes(std::byte* folded, std::byte* row, std::int64_t dim) {
+  constexpr std::uint64_t kLower = 0x0f0f0f0f0f0f0f0f;
+  for (std::int64_t d = 0; d < dim; d += 16) {
+    std::uint64_t both = 0;
+    std::uint32_t halves[2] = {};
+    const std::size_t bytes = d + 16 <= dim ? sizeof halves : sizeof halves[0];
+    if constexpr (way == Way::out) {
+      std::memcpy(&both, folded + d / 2, sizeof both);
+      halves[0] = joined(both & kLower);
+      halves[1] = joined(both >> 4 & kLower);
+      std::memcpy(row + d / 2, halves, bytes);
+    } else {
+      std::memcpy(halves, row + d / 2, bytes);
+      both = spread(halves[0]) | spread(halves[1]) << 4;
+      std::memcpy(folded + d / 2, &both, sizeof both);
+    }
+  }
+}
+
+template <Way way>
+void move_value_codes(const KvLayout& layout, std::int64_t dim, std::byte* group, std::byte* rows) {
+  std::uint8_t folded[2][kMaxHeadDim / 2];
+  for (std::int64_t t = 0; t < kGroupTokens; t += 2) {
+    auto* const inside = reinterpret_cast<std::uint8_t*>(group + t / 2 * layout.padded_dim);
+    const auto move_tokens = [&] { move_pair<way>(inside, folded[0], folded[1], layout.padded_dim / 2); };
+    if constexpr (way == Way::out) move_tokens();
+    for (std::int64_t i = 0; i < 2; ++i)
+      move_value_codes<way>(reinterpret_cast<std::byte*>(folded[i]), rows + (t + i) * dim / 2, dim);
+    if constexpr (way == Way::in) move_tokens();
+  }
+}
+
+template <Way way>
+void move_key_group(const KvLayout& layout, std::int64_t dim, std::byte* group, std::byte* rows) {
+  if (layout.folds > 1) return move_key_codes<way>(group, rows, dim);
   const std::int64_t words = dim / layout.unit;
   if (layout.element_bytes * layout.unit == 2) return move_keys<way, std::uint16_t>(group, rows, words);
   move_keys<way, std::uint32_t>(group, rows, words);
 }
 
 template <Way way>
-void move_values(const KvLayout& layout, std::int64_t dim, std::byte* group, std::byte* rows) {
+void move_value_group(const KvLayout& layout, std::int64_t dim, std::byte* group, std::byte* rows) {
+  if (layout.folds > 1) return move_value_codes<way>(layout, dim, group, rows);
   switch (layout.element_bytes) {
     case 1:
       return move_values<way, std::uint8_t>(group, rows, layout, dim);
@@ -165,20 +237,21 @@ void move_block(const KvLayer& cache, std::int64_t number, std::byte* outside) {
   }
   const KvLayout layout(spec);
   std::byte* block = cache.data + number * cache.stride_bytes;
-  const std::int64_t row_bytes = spec.head_dim * layout.element_bytes;
+  const std::int64_t row_bytes = spec.vector_bytes();
   const std::int64_t parts = kv_exchange_parts(spec);
   // Number of key vectors in a block. It equals the number of value vectors.
   const std::int64_t each = std::int64_t{spec.kv_heads} * spec.block_size;
-  auto* scales = outside + parts * each * row_bytes;                        // only for i8
+  auto* scales = outside + parts * each * row_bytes;  // only if spec.scaled()
   constexpr std::int64_t kScale = sizeof(float);
   for (std::int64_t head = 0; head < spec.kv_heads; ++head)
     for (std::int64_t group = 0; group < layout.groups; ++group) {
       const std::int64_t vector = head * spec.block_size + group * kGroupTokens;
-      move_keys<way>(layout, spec.head_dim, block + layout.keys(head, group), outside + vector * row_bytes);
+      move_key_group<way>(layout, spec.head_dim, block + layout.keys(head, group),
+                          outside + vector * row_bytes);
       if (parts > 1)
-        move_values<way>(layout, spec.head_dim, block + layout.values(head, group),
-                         outside + (each + vector) * row_bytes);
-      if (spec.dtype != DType::i8) continue;
+        move_value_group<way>(layout, spec.head_dim, block + layout.values(head, group),
+                              outside + (each + vector) * row_bytes);
+      if (!spec.scaled()) continue;
       for (std::int64_t which = 0; which < parts; ++which) {
         std::byte* inside = block + layout.scales(head, group) + which * kGroupTokens * kScale;
         std::byte* scale_bytes = scales + (which * each + vector) * kScale;

@@ -5,6 +5,7 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/cpu_weight.h"
 #include "kernels/cpu/kv_layout.h"
+#include "kernels/cpu/kv_rotation.h"
 #include "kernels/cpu/normed.h"
 #include "kernels/kv_exchange.h"
 #include "kernels/kv_quant.h"
@@ -55,24 +56,54 @@ struct CacheWriter {
 
   void put_key(const SlotAddress& at, std::int64_t head, const float* values) const {
     const std::int64_t dim = cache.spec.head_dim;
+    if (cache.spec.rotated()) return put_key_codes(at, head, values);
     alignas(64) std::byte cached[kMaxHeadDim * 4];
     const float scale = narrow(values, dim, cached);
     std::byte* keys = at.block + layout.keys(head, at.group);
     with_words(layout.element_bytes * layout.unit, cached,
                [&](const auto* words) { scatter_key(words, dim / layout.unit, at.token, keys); });
-    if (cache.spec.dtype == DType::i8) *scales(at, head) = scale;
+    if (cache.spec.scaled()) *scales(at, head) = scale;
   }
   void put_value(const SlotAddress& at, std::int64_t head, const float* values) const {
     const std::int64_t dim = cache.spec.head_dim;
+    if (cache.spec.rotated()) return put_value_codes(at, head, values);
     alignas(64) std::byte cached[kMaxHeadDim * 4];
     const float scale = narrow(values, dim, cached);
     std::byte* to = at.block + layout.values(head, at.group);
     with_words(layout.element_bytes, cached,
                [&](const auto* words) { scatter_value(words, dim, layout, at.token, to); });
-    if (cache.spec.dtype == DType::i8) scales(at, head)[kGroupTokens] = scale;
+    if (cache.spec.scaled()) scales(at, head)[kGroupTokens] = scale;
   }
 
  private:
+  // Writes the codes of a vector, after its rotation. Returns the scale.
+  float code(const float* values, std::uint8_t* codes) const {
+    const std::int64_t dim = cache.spec.head_dim;
+    alignas(64) float rotated[kMaxHeadDim];
+    std::copy_n(values, dim, rotated);
+    rotate_kv(rotated, dim);
+    const float scale = kv_scale(std::span<const float>(rotated, static_cast<std::size_t>(dim)));
+    for (std::int64_t d = 0; d < dim; ++d) codes[d] = static_cast<std::uint8_t>(kv_code(rotated[d], scale));
+    return scale;
+  }
+  // Keys and values are written in the folded layout (kv_layout.h).
+  void put_key_codes(const SlotAddress& at, std::int64_t head, const float* values) const {
+    std::uint8_t codes[kMaxHeadDim];
+    *scales(at, head) = code(values, codes);
+    auto* const to = reinterpret_cast<std::uint16_t*>(at.block + layout.keys(head, at.group)) + at.token;
+    for (std::int64_t d = 0; d < cache.spec.head_dim; d += 4)
+      to[d / 4 * kGroupTokens] =
+          static_cast<std::uint16_t>(codes[d] | codes[d + 2] << 4 | codes[d + 1] << 8 | codes[d + 3] << 12);
+  }
+  void put_value_codes(const SlotAddress& at, std::int64_t head, const float* values) const {
+    std::uint8_t codes[kMaxHeadDim + 8] = {};
+    scales(at, head)[kGroupTokens] = code(values, codes);
+    std::byte* const to =
+        at.block + layout.values(head, at.group) + at.token / 2 * layout.padded_dim + at.token % 2;
+    for (std::int64_t d = 0; d < layout.padded_dim; d += 16)
+      for (std::int64_t i = 0; i < 8; ++i)
+        to[d + 2 * i] = static_cast<std::byte>(codes[d + i] | codes[d + 8 + i] << 4);
+  }
   // Converts the elements of a head to the cache's format. Returns the scale, or 1 if the format has no
   // scales.
   float narrow(const float* values, std::int64_t dim, std::byte* cached) const {
@@ -268,11 +299,7 @@ Result<> supports(const KvSpec& spec, int q_heads) {
     return invalid("block_size", "{} is not a multiple of {}", spec.block_size, kGroupTokens);
   if (spec.kv_heads < 1 || q_heads < 1 || q_heads % spec.kv_heads != 0)
     return invalid("num_key_value_heads", "{} does not divide {} query heads", spec.kv_heads, q_heads);
-  if (spec.dtype != DType::f32 && spec.dtype != DType::bf16 && spec.dtype != DType::f16 &&
-      spec.dtype != DType::f8_e4m3 && spec.dtype != DType::i8)
-    return field_failure("kv_cache_dtype", ErrorCode::unsupported,
-                         "the CPU backend does not support a KV cache in {}", name(spec.dtype));
-  return {};
+  return check_kv_format(spec, "CPU");
 }
 
 void qkv_store(Stream& stream, const QkvStoreArgs& args) {

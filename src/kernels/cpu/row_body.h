@@ -31,6 +31,27 @@ void widen_packed(const void* x, Packed format, void* bf16, std::int64_t n) {
   }
 }
 
+alignas(16) constexpr std::int8_t kKvLevels[16] = {6,  18,  31,  44,  58,  75,  96,  127,
+                                                   -6, -18, -31, -44, -58, -75, -96, -127};
+
+template <class S>
+void unfold(const void* codes, std::int64_t folded, void* bytes, std::int64_t n) {
+  constexpr std::int64_t kStep = sizeof(typename S::Ints), kPart = 16;
+  const auto* from = static_cast<const std::byte*>(codes);
+  auto* to = static_cast<std::byte*>(bytes);
+  for (std::int64_t i = 0; i < n / 2; i += kStep) {
+    const typename S::Ints x = S::load_ints(from + i);
+    const typename S::Ints halves[2] = {S::lookup(S::template bits<0, 15>(x), kKvLevels),
+                                        S::lookup(S::template bits<4, 15>(x), kKvLevels)};
+    for (std::int64_t part = 0; part < kStep; part += kPart) {
+      std::byte* const first = to + (i + part) / folded * 2 * folded + (i + part) % folded;
+      for (int half = 0; half < 2; ++half)
+        __builtin_memcpy(first + half * folded, reinterpret_cast<const std::byte*>(&halves[half]) + part,
+                         kPart);
+    }
+  }
+}
+
 // n must be a multiple of the number of lanes.
 template <class S>
 void add_scaled(const float* x, const float* scales, float* out, std::int64_t n, std::int64_t rows,

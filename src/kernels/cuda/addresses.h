@@ -24,27 +24,28 @@ struct KvLayout {
   int kv_heads;
   int head_dim;
   int block_size;
-  int element_bytes;
+  int bits;  // per element
   int values_in_keys = 0;
   int index_dim = 0;
-  bool scaled = false;  // 8-bit numbers with a scale for each vector
+  bool scaled = false;  // each vector has a scale
 
   OCTAVO_HOST_DEVICE constexpr int score_dim() const { return head_dim - index_dim; }
   OCTAVO_HOST_DEVICE constexpr int value_dim() const { return values_in_keys > 0 ? values_in_keys : head_dim; }
+  OCTAVO_HOST_DEVICE constexpr std::int64_t vector_bytes() const { return std::int64_t{head_dim} * bits / 8; }
   OCTAVO_HOST_DEVICE constexpr int parts() const { return values_in_keys > 0 ? 1 : 2; }
 
   // Returns the byte offset in the cache of a token's key (which = 0) or value (which = 1), for one head.
   OCTAVO_HOST_DEVICE constexpr std::int64_t vector(std::int64_t block, int which, std::int64_t head,
                                                    std::int64_t token) const {
-    return block * stride_bytes + number_of(which, head, token) * head_dim * element_bytes;
+    return block * stride_bytes + number_of(which, head, token) * vector_bytes();
   }
   // Returns the byte offset in the cache of the scale of vector(block, which, head, token).
   OCTAVO_HOST_DEVICE constexpr std::int64_t scale(std::int64_t block, int which, std::int64_t head,
                                                   std::int64_t token) const {
-    return block * stride_bytes + vectors() * head_dim * element_bytes + number_of(which, head, token) * 4;
+    return block * stride_bytes + vectors() * vector_bytes() + number_of(which, head, token) * 4;
   }
   OCTAVO_HOST_DEVICE constexpr std::int64_t block_bytes() const {
-    return vectors() * (std::int64_t{head_dim} * element_bytes + (scaled ? 4 : 0));
+    return vectors() * (vector_bytes() + (scaled ? 4 : 0));
   }
 
  private:

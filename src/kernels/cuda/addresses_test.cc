@@ -10,7 +10,7 @@ static_assert(element_at(1 << 20, 128256, 128255) == std::int64_t{1048576} * 128
 static_assert(element_at(std::int64_t{300000}, 16384, 5) > std::int64_t{1} << 32);
 
 constexpr KvLayout kLayout{
-    .stride_bytes = 80 * 65536, .kv_heads = 8, .head_dim = 128, .block_size = 16, .element_bytes = 2};
+    .stride_bytes = 80 * 65536, .kv_heads = 8, .head_dim = 128, .block_size = 16, .bits = 16};
 static_assert(kLayout.block_bytes() == 65536);
 
 TEST(CudaAddresses, ReachTheLastBlockOfALargeCache) {
@@ -22,8 +22,7 @@ TEST(CudaAddresses, ReachTheLastBlockOfALargeCache) {
 }
 
 TEST(CudaAddresses, VectorsOfABlockDoNotOverlap) {
-  constexpr KvLayout kSmall{
-      .stride_bytes = 4096, .kv_heads = 3, .head_dim = 24, .block_size = 16, .element_bytes = 1};
+  constexpr KvLayout kSmall{.stride_bytes = 4096, .kv_heads = 3, .head_dim = 24, .block_size = 16, .bits = 8};
   std::int64_t next = 0;
   for (int which = 0; which < 2; ++which)
     for (int head = 0; head < 3; ++head)
@@ -35,7 +34,7 @@ TEST(CudaAddresses, VectorsOfABlockDoNotOverlap) {
                            .kv_heads = 1 << 15,
                            .head_dim = 256,
                            .block_size = 256,
-                           .element_bytes = 4};
+                           .bits = 32};
   EXPECT_EQ(kWide.vector(1, 1, (1 << 15) - 1, 255) + 1024, kWide.stride_bytes + kWide.block_bytes());
   EXPECT_EQ(kWide.block_bytes(), std::int64_t{1} << 34);
 }

@@ -126,9 +126,9 @@ struct Tile {
       const int column = (kWhich == 0 ? 0 : first_column) + thread() % kChunks * 8;
       const bool in_row = column < layout.head_dim;
       const std::int64_t offset =
-          layout.vector(0, kWhich, 0, 0) - layout.vector(0, 0, 0, 0) + column * layout.element_bytes;
+          layout.vector(0, kWhich, 0, 0) - layout.vector(0, 0, 0, 0) + column * layout.bits / 8;
       static_assert(kThreads % kChunks == 0);
-      if (layout.element_bytes == 1) {
+      if (layout.bits <= 8) {
         load_tokens<kWhich, kChunks>(piece, offset, in_row);
       } else {
 #pragma unroll 4
@@ -142,8 +142,8 @@ struct Tile {
     }
     commit_copies();
   }
-  // Copies 8-bit numbers, which pass through registers. Each thread reads kAtOnce chunks before it writes the
-  // first one, so that the reads overlap.
+  // Copies numbers of 8 or 4 bits, which pass through registers. Each thread reads kAtOnce chunks before it
+  // writes the first one, so that the reads overlap.
   template <int kWhich, int kChunks>
   __device__ void load_tokens(int piece, std::int64_t offset, bool in_row) {
     constexpr int kAtOnce = 8, kRowsApart = kThreads / kChunks;
@@ -157,7 +157,7 @@ struct Tile {
         const int i = first + j * kRowsApart;
         const std::byte* token = shared.tokens[piece % 2][i];
         const bool valid = in_row && token != nullptr;
-        numbers[j] = valid ? *reinterpret_cast<const uint2*>(token + offset) : uint2{0, 0};
+        numbers[j] = valid ? load_eight(token + offset) : uint2{0, 0};
         scales[j] = valid ? cached_scale(p, rows, kWhich, head, piece * kPieceTokens + i) : 0;
       }
 #pragma unroll
@@ -166,6 +166,12 @@ struct Tile {
         *reinterpret_cast<uint4*>(to) = unpack8<T>(numbers[j], p.cache.format, scales[j]);
       }
     }
+  }
+
+  // Loads eight numbers of 8 or 4 bits.
+  __device__ uint2 load_eight(const std::byte* from) const {
+    if (p.cache.layout.bits == 4) return {*reinterpret_cast<const std::uint32_t*>(from), 0};
+    return *reinterpret_cast<const uint2*>(from);
   }
 
   // Computes scores[n][..] for the warp's tokens 8n to 8n + 7, in the layout of D in mma.h.
@@ -387,7 +393,7 @@ void attention(StreamHandle stream, const AttentionParams& p) {
     using T = decltype(t);
     if constexpr (sizeof(T) == 2) {
       const bool latent = p.cache.layout.values_in_keys > 0;
-      if ((p.cache.format != p.q.format && p.cache.layout.element_bytes != 1) ||
+      if ((p.cache.format != p.q.format && p.cache.layout.bits > 8) ||
           (latent ? !takes_latent(p) || p.distance_bias.numbers != nullptr
                   : dim > kMaxTiledKey || p.chosen != nullptr)) {
         attention_plain(stream, p);

@@ -388,7 +388,7 @@ void attention_latent(StreamHandle stream, const AttentionParams& p) {
   for_activation(p.q.format, [&](auto t) {
     using T = decltype(t);
     if constexpr (sizeof(T) == 2) {
-      p.cache.layout.element_bytes == 1 ? run_tiles<T, true>(stream, p) : run_tiles<T, false>(stream, p);
+      p.cache.layout.bits == 8 ? run_tiles<T, true>(stream, p) : run_tiles<T, false>(stream, p);
     }
   });
 }

@@ -19,6 +19,8 @@ __device__ float number(const std::byte* vector, Format format, int i) {
       return to_float(reinterpret_cast<const Bf16*>(vector)[i]);
     case Format::f8:
       return to_float(reinterpret_cast<const F8*>(vector)[i]);
+    case Format::levels:
+      return level_at(vector, i);
     default:  // default is Format::q8
       return static_cast<float>(reinterpret_cast<const signed char*>(vector)[i]);
   }

@@ -44,9 +44,10 @@ class AttentionSchedule {
   std::int64_t merge_rows_max() const { return merge_rows_max_; }
   std::int64_t states_used() const { return states_used_; }
 
-  // Maximum numbers of units and merges that fill() creates.
+  // Maximum numbers of units, merges and states that fill() creates.
   std::int64_t most_units() const { return most_units_; }
   std::int64_t most_tiles() const { return most_tiles_; }
+  std::int64_t most_states() const { return states_; }
 
  private:
   struct Tile {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "kernels/cuda/gpu.h"
+#include "kernels/kv_codes.h"
 
 namespace octavo::cuda {
 
@@ -149,6 +150,12 @@ __device__ inline const std::byte* cached(const AttentionParams& p, const Sequen
   const KvLayout& layout = p.cache.layout;
   return p.cache.data +
          layout.vector(rows.table[token / layout.block_size], which, head, token % layout.block_size);
+}
+
+// Returns element i of a vector of 4-bit codes, without the scale.
+__device__ inline float level_at(const std::byte* vector, int i) {
+  const auto codes = static_cast<unsigned>(vector[i / 2]);
+  return static_cast<float>(kv_level(i % 2 == 0 ? codes & 15 : codes >> 4));
 }
 
 // Returns the scale of a cached vector, or 1 if the cache has no scales.

@@ -25,9 +25,21 @@ __device__ inline std::uint32_t pair_of_f8(std::uint32_t codes) {
 #endif
 }
 
-// Converts eight 8-bit numbers and multiplies them by the scale of their vector.
+// Converts eight 4-bit codes and multiplies their levels by the scale of their vector.
+template <class T>
+__device__ inline uint4 unpack_levels(std::uint32_t codes, float scale) {
+  const auto pair = [&](int i) {
+    const auto number = [&](int shift) { return static_cast<float>(kv_level(codes >> shift & 15)) * scale; };
+    return pack<T>(number(8 * i), number(8 * i + 4));
+  };
+  return {pair(0), pair(1), pair(2), pair(3)};
+}
+
+// Converts eight 8-bit numbers, or eight 4-bit codes in packed.x, and multiplies them by the scale of their
+// vector.
 template <class T>
 __device__ inline uint4 unpack8(uint2 packed, Format format, float scale) {
+  if (format == Format::levels) return unpack_levels<T>(packed.x, scale);
   if (format == Format::f8)
     return {pair_of_f8<T>(packed.x), pair_of_f8<T>(packed.x >> 16), pair_of_f8<T>(packed.y),
             pair_of_f8<T>(packed.y >> 16)};

@@ -7,6 +7,7 @@
 #include "kernels/cuda_collectives.h"
 #include "kernels/cuda_ipc.h"
 #include "kernels/kv_exchange.h"
+#include "kernels/kv_quant.h"
 
 namespace octavo {
 namespace cuda {
@@ -19,7 +20,7 @@ std::int64_t kv_block_bytes(const KvSpec& spec) { return layout_of(spec, 0).bloc
 
 Result<> supports(const KvSpec& spec, int q_heads) {
   const bool latent = spec.values_in_keys > 0, rows = spec.shared_rows();
-  if (rows && (spec.kv_heads != 1 || size_of(spec.dtype) == 1))
+  if (rows && (spec.kv_heads != 1 || bits_of(spec.dtype) <= 8))
     return field_failure(
         "kv_cache_dtype", ErrorCode::unsupported,
         "attention that uses its keys as values needs float32, float16 or bfloat16 and one key head");
@@ -46,11 +47,7 @@ Result<> supports(const KvSpec& spec, int q_heads) {
                    spec.rate);
   if (spec.kv_heads < 1 || q_heads < 1 || q_heads % spec.kv_heads != 0)
     return invalid("num_key_value_heads", "{} does not divide {} query heads", spec.kv_heads, q_heads);
-  if (spec.dtype != DType::f32 && spec.dtype != DType::bf16 && spec.dtype != DType::f16 &&
-      spec.dtype != DType::f8_e4m3 && spec.dtype != DType::i8)
-    return field_failure("kv_cache_dtype", ErrorCode::unsupported,
-                         "the CUDA backend does not support a KV cache in {}", name(spec.dtype));
-  return {};
+  return check_kv_format(spec, "CUDA");
 }
 
 Result<std::unique_ptr<AttentionPlan>> make_attention_plan(Device& device, const AttentionLimits& limits) {

@@ -17,6 +17,7 @@ __device__ float number(const std::byte* key, Format format, int i) {
   if (format == Format::f16) return to_float(reinterpret_cast<const F16*>(key)[i]);
   if (format == Format::bf16) return to_float(reinterpret_cast<const Bf16*>(key)[i]);
   if (format == Format::f8) return to_float(reinterpret_cast<const F8*>(key)[i]);
+  if (format == Format::levels) return level_at(key, i);
   return static_cast<float>(reinterpret_cast<const signed char*>(key)[i]);  // default is Format::q8
 }
 

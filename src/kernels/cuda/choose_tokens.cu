@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(kScoreThreads) score_kernel(ChooseParams p, st
       p.sequences.tables[p.sequences.table_starts[of.sequence] + token / layout.block_size];
   const std::int64_t offset = token % layout.block_size;
   const std::byte* key =
-      p.cache.data + layout.vector(block, 0, 0, offset) + layout.score_dim() * layout.element_bytes;
+      p.cache.data + layout.vector(block, 0, 0, offset) + layout.score_dim() * layout.bits / 8;
   const float scale =
       layout.scaled ? *reinterpret_cast<const float*>(p.cache.data + layout.scale(block, 0, 0, offset)) : 1;
   const T* q = static_cast<const T*>(p.q.data) + element_at(query, p.q.stride, 0);

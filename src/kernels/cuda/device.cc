@@ -23,6 +23,12 @@ std::int64_t blocks_of(const AttentionLimits& limits) {
 
 // Returns the bytes of one query's scores in sparse attention.
 std::int64_t score_bytes(const AttentionLimits& limits) { return limits.max_length * std::int64_t{4}; }
+// Returns the bytes of all rotated queries of a step, in f32.
+std::size_t rotated_bytes(const AttentionLimits& limits) {
+  if (!limits.kv.rotated()) return 0;
+  return static_cast<std::size_t>(std::int64_t{limits.max_tokens} * limits.q_heads * limits.kv.head_dim) *
+         sizeof(float);
+}
 std::int64_t queries_scored(const AttentionLimits& limits) {
   return std::clamp<std::int64_t>(kMostStateBytes / score_bytes(limits), 1, limits.max_tokens);
 }
@@ -41,20 +47,16 @@ Format format_of(DType type) {
       return Format::f8;
     case DType::i8:  // only for KV caches
       return Format::q8;
+    case DType::i4:
+      return Format::levels;
     default:
       CHECK(false, "no numbers of {} on this device", name(type));
   }
 }
 
 KvLayout layout_of(const KvSpec& spec, std::int64_t stride_bytes) {
-  return {stride_bytes,
-          spec.kv_heads,
-          spec.head_dim,
-          spec.entries(),
-          static_cast<int>(size_of(spec.dtype)),
-          spec.values_in_keys,
-          spec.index_dim,
-          spec.dtype == DType::i8};
+  return {stride_bytes,        spec.kv_heads,       spec.head_dim,  spec.entries(),
+          bits_of(spec.dtype), spec.values_in_keys, spec.index_dim, spec.scaled()};
 }
 KvCache cache_of(const KvLayer& cache) {
   return {cache.data, layout_of(cache.spec, cache.stride_bytes), format_of(cache.spec.dtype)};
@@ -178,8 +180,9 @@ Result<std::unique_ptr<CudaAttentionPlan>> CudaAttentionPlan::make(CudaDevice& d
   const bool one_block = limits.kv.values_in_keys > 0;
   std::unique_ptr<CudaAttentionPlan> plan(
       new CudaAttentionPlan(device, limits, device.processors() * (one_block ? 1 : kBlocksPerProcessor), states));
-  TRY_VOID(device.stream().reserve_scratch(static_cast<std::size_t>(std::max(
-      states * state_bytes, limits.kv.index_dim > 0 ? queries_scored(limits) * score_bytes(limits) : 0))));
+  TRY_VOID(device.stream().reserve_scratch(std::max(
+      plan->state_bytes() + rotated_bytes(limits),
+      static_cast<std::size_t>(limits.kv.index_dim > 0 ? queries_scored(limits) * score_bytes(limits) : 0))));
   const std::size_t bytes = plan->most_bytes();
   TRY(plan->device_, device_buffer(bytes));
   TRY_VOID(plan->staging_.reserve(device, device.stream(), bytes));
@@ -243,6 +246,16 @@ AttentionWork CudaAttentionPlan::work() const {
   work.states = static_cast<float*>(
       on_.stream().scratch(static_cast<std::size_t>(schedule_.states_used() * state_bytes)));
   return work;
+}
+
+std::size_t CudaAttentionPlan::state_bytes() const {
+  return aligned(static_cast<std::size_t>(schedule_.most_states() * (limits_.kv.head_dim + 2)) *
+                 sizeof(float));
+}
+
+void* CudaAttentionPlan::rotated_queries() const {
+  return static_cast<std::byte*>(on_.stream().scratch(state_bytes() + rotated_bytes(limits_))) +
+         state_bytes();
 }
 
 void CudaAttentionPlan::describe_scores(ChooseParams& params) const {

@@ -124,6 +124,8 @@ class CudaAttentionPlan final : public AttentionPlan {
   // the states of pieces.
   SequenceTables tables() const { return tables_on_device_; }
   AttentionWork work() const;
+  // Returns memory for the rotated queries of a layer, if KvSpec::rotated().
+  void* rotated_queries() const;
   // Sets the memory for the scores of an indexer (sparse attention). When the indexer has finished,
   // attention uses the same memory.
   void describe_scores(ChooseParams& params) const;
@@ -139,6 +141,8 @@ class CudaAttentionPlan final : public AttentionPlan {
   template <class T>
   const T* stage(std::span<const T> items);
   std::size_t most_bytes() const;
+  // Bytes of scratch memory that states of pieces use at most. Rotated queries follow.
+  std::size_t state_bytes() const;
 
   CudaDevice& on_;
   AttentionLimits limits_;

@@ -37,8 +37,8 @@ OCTAVO_OPERATORS(OCTAVO_DECLARE_RUN)
 
 // f8: e4m3. q4: unsigned codes, two in a byte, the first one in the lower half. e2m1: packed like q4; a code
 // has a sign, two bits of exponent and one bit of fraction, and kernels read it as twice its number, which is
-// an integer. q8: signed codes.
-enum class Format : std::uint8_t { f32, f16, bf16, f8, q4, e2m1, q8 };
+// an integer. q8: signed codes. levels: codes of KV caches (kv_codes.h), packed like q4.
+enum class Format : std::uint8_t { f32, f16, bf16, f8, q4, e2m1, q8, levels };
 
 // A matrix whose rows are contiguous.
 struct Rows {
@@ -223,6 +223,14 @@ constexpr int kNarrowRows = 16;
 constexpr int wide_rows(int head_dim, bool latent) { return head_dim > 128 || latent ? 32 : 64; }
 constexpr int kWgmmaRows = 128;  // number of rows in a wide unit with wgmma
 void attention(StreamHandle stream, const AttentionParams& p);
+
+// Rotates each head (kv_codes.h). `from` and `to` may be the same memory.
+struct RotateHeadsParams {
+  Rows from, to;  // [rows, heads * dim]
+  std::int64_t rows, heads;
+  int dim;  // at most kMaxKey
+};
+void rotate_heads(StreamHandle stream, const RotateHeadsParams& p);
 
 // See ChooseTokensArgs. Queries are processed in chunks, so that their scores fit into `scores`.
 struct ChooseParams {

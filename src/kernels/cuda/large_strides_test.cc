@@ -238,16 +238,10 @@ TEST_F(CudaLargeStrides, MatmulInSinglePrecision) {
 }
 
 // Each block has three gigabytes, as if all layers of a large model were in one block.
-constexpr KvLayout kBlocks{.stride_bytes = std::int64_t{3} << 30,
-                           .kv_heads = 2,
-                           .head_dim = 32,
-                           .block_size = 16,
-                           .element_bytes = 2};
-constexpr KvLayout kPacked{.stride_bytes = kBlocks.block_bytes(),
-                           .kv_heads = 2,
-                           .head_dim = 32,
-                           .block_size = 16,
-                           .element_bytes = 2};
+constexpr KvLayout kBlocks{
+    .stride_bytes = std::int64_t{3} << 30, .kv_heads = 2, .head_dim = 32, .block_size = 16, .bits = 16};
+constexpr KvLayout kPacked{
+    .stride_bytes = kBlocks.block_bytes(), .kv_heads = 2, .head_dim = 32, .block_size = 16, .bits = 16};
 
 TEST_F(CudaLargeStrides, QkvStore) {
   constexpr std::int64_t kWidth = (4 + 2 * 2) * 32;
@@ -307,7 +301,7 @@ class CudaLargeAttention : public CudaLargeStrides {
   template <class T>
   std::vector<T> attend(const AttentionSchedule& schedule, std::int64_t stride, bool far) {
     KvLayout layout = layout_;
-    layout.element_bytes = sizeof(T);
+    layout.bits = 8 * sizeof(T);
     layout.stride_bytes = far ? (kFar * 2 / (kBlockCount - 1) + 15) / 16 * 16 : layout.block_bytes();
     std::vector<AttentionMerge> merges = schedule.merges();
     for (AttentionMerge& merge : merges) merge.first_state += far ? kFar / (kDim + 2) : 0;
@@ -324,7 +318,7 @@ class CudaLargeAttention : public CudaLargeStrides {
     for (int block = 0; block < kBlockCount; ++block) {
       blocks.push_back(kBlockCount - 1 - block);
       put(reinterpret_cast<T*>(cache.at<std::byte>(layout.vector(blocks.back(), 0, 0, 0))),
-          numbers<T>(layout.block_bytes() / layout.element_bytes, block));
+          numbers<T>(layout.block_bytes() / std::int64_t{sizeof(T)}, block));
     }
     put(table.at<std::int32_t>(0), blocks);
     put(starts.at<std::int32_t>(0), {0, 2});

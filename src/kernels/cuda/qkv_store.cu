@@ -2,6 +2,7 @@
 // and values to the KV blocks. A warp processes one head of one token. In latent attention, a thread block
 // processes one token.
 #include "kernels/cuda/key_widths.h"
+#include "kernels/cuda/rotation.h"
 #include "kernels/cuda/views.h"
 #include "kernels/operators/attention.h"
 
@@ -114,6 +115,23 @@ __device__ void put(Format format, std::byte* vector, std::int64_t i, float valu
   }
 }
 
+// Writes a vector of 4-bit codes. x: the elements of lane(), as in qkv_store_kernel. whole: shared memory.
+template <int kPerLane>
+__device__ void put_codes(std::byte* vector, float* scale, const float (&x)[kPerLane], float* whole,
+                          int dim) {
+  __syncwarp();
+#pragma unroll
+  for (int j = 0; j < kPerLane; ++j) whole[lane() + j * kWarp] = x[j];
+  rotate_in_warp(whole, dim);
+  float largest = 0;
+  for (int i = lane(); i < dim; i += kWarp) largest = fmaxf(largest, magnitude(whole[i]));
+  const float vector_scale = scale_of(warp_max(largest));
+  if (lane() == 0) *scale = vector_scale;
+  for (int i = lane(); i < dim / 2; i += kWarp)
+    vector[i] = static_cast<std::byte>(kv_code(whole[2 * i], vector_scale) |
+                                       kv_code(whole[2 * i + 1], vector_scale) << 4);
+}
+
 // kMaxDim: maximum width of a head.
 template <class T, int kMaxDim>
 __global__ void __launch_bounds__(kWarp) qkv_store_kernel(QkvStoreArgs p, KvCache cache) {
@@ -161,11 +179,13 @@ __global__ void __launch_bounds__(kWarp) qkv_store_kernel(QkvStoreArgs p, KvCach
   const std::int64_t slot = items<std::int64_t>(p.slots)[token], block = slot / layout.block_size,
                      offset = slot % layout.block_size;
   std::byte* vector = cache.data + layout.vector(block, which, head.index, offset);
+  auto* const scale_address =
+      reinterpret_cast<float*>(cache.data + layout.scale(block, which, head.index, offset));
+  if (cache.format == Format::levels) return put_codes(vector, scale_address, x, whole, dim);
   float vector_scale = 1;
   if (layout.scaled) {
     vector_scale = scale_of(warp_max(largest));
-    if (lane() == 0)
-      *reinterpret_cast<float*>(cache.data + layout.scale(block, which, head.index, offset)) = vector_scale;
+    if (lane() == 0) *scale_address = vector_scale;
   }
 #pragma unroll
   for (int j = 0; j < kPerLane; ++j)

@@ -112,6 +112,15 @@ static void run_row_attention(Stream& stream, const AttentionArgs& args) {
   row_attention(handle_of(stream), params);
 }
 
+// Returns the queries as products with keys of the cache need them. The plan's memory for them is used.
+static Rows queries_for(Stream& stream, const CudaAttentionPlan& plan, const KvSpec& cache, const View& q) {
+  const Rows rows = rows_of(q);
+  if (!cache.rotated()) return rows;
+  const Rows rotated{plan.rotated_queries(), rows.format, q.size(1) * q.size(2)};
+  rotate_heads(handle_of(stream), {rows, rotated, q.size(0), q.size(1), static_cast<int>(q.size(2))});
+  return rotated;
+}
+
 void run_attention(Stream& stream, const AttentionArgs& args) {
   if (args.cache.spec.shared_rows()) return run_row_attention(stream, args);
   AttentionParams params{};
@@ -121,7 +130,7 @@ void run_attention(Stream& stream, const AttentionArgs& args) {
   CHECK(plan.causal() == args.causal, "the plan of a layer that is causal and one that is not");
   params.sequences = plan.tables();
   params.work = plan.work();
-  params.q = rows_of(args.q);
+  params.q = queries_for(stream, plan, args.cache.spec, args.q);
   params.out = rows_of(args.out);
   params.q_heads = static_cast<int>(args.q.size(1));
   params.group = params.q_heads / args.cache.spec.kv_heads;
@@ -144,6 +153,9 @@ void run_attention(Stream& stream, const AttentionArgs& args) {
     params.chosen_run = args.chosen_tokens;
   }
   attention(handle_of(stream), params);
+  if (args.cache.spec.rotated())
+    rotate_heads(handle_of(stream),
+                 {params.out, params.out, args.q.size(0), args.q.size(1), args.cache.spec.head_dim});
 }
 
 void run_choose_tokens(Stream& stream, const ChooseTokensArgs& args) {
@@ -166,7 +178,7 @@ void run_choose_tokens(Stream& stream, const ChooseTokensArgs& args) {
 
 void run_choose_blocks(Stream& stream, const ChooseBlocksArgs& args) {
   const auto& plan = static_cast<const CudaAttentionPlan&>(args.plan);
-  choose_blocks(handle_of(stream), {.q = rows_of(args.q),
+  choose_blocks(handle_of(stream), {.q = queries_for(stream, plan, args.cache.spec, args.q),
                                     .n = args.q.size(0),
                                     .heads = args.q.size(1),
                                     .q_head = args.q.stride[1],

@@ -34,15 +34,25 @@ std::int64_t vectors_of(const KvSpec& spec) {
 
 float* scale_of(std::byte* block, const KvSpec& spec, KeyOrValue which, std::int64_t head,
                 std::int64_t token) {
-  return reinterpret_cast<float*>(block + vectors_of(spec) * spec.head_dim) +
+  return reinterpret_cast<float*>(block + vectors_of(spec) * spec.vector_bytes()) +
          index_of(spec, which, head, token);
+}
+
+void store_codes(std::byte* block, const KvSpec& spec, KeyOrValue which, std::int64_t head,
+                 std::int64_t token, std::span<const double> values) {
+  const std::vector<float> rotated = rotated_kv(values);
+  const float scale = *scale_of(block, spec, which, head, token) = kv_scale(std::span<const float>(rotated));
+  std::byte* const bytes = block + element_of(spec, which, head, token) / 2;
+  for (std::size_t i = 0; i < rotated.size() / 2; ++i)
+    bytes[i] = std::byte(kv_code(rotated[2 * i], scale) | kv_code(rotated[2 * i + 1], scale) << 4);
 }
 
 void store_vector(std::byte* block, const KvSpec& spec, KeyOrValue which, std::int64_t head,
                   std::int64_t token, std::span<const double> values) {
+  if (spec.rotated()) return store_codes(block, spec, which, head, token, values);
   const std::int64_t first = element_of(spec, which, head, token);
   float scale = 1;
-  if (spec.dtype == DType::i8) scale = *scale_of(block, spec, which, head, token) = kv_scale(values);
+  if (spec.scaled()) scale = *scale_of(block, spec, which, head, token) = kv_scale(values);
   for (std::int64_t d = 0; d < std::ssize(values); ++d) {
     const double value = values[static_cast<std::size_t>(d)];
     if (spec.dtype == DType::i8) {
@@ -60,13 +70,17 @@ struct CachedVector {
   double scale;
   double operator[](std::int64_t d) const {
     if (dtype == DType::i8) return scale * reinterpret_cast<const std::int8_t*>(block)[first + d];
+    if (dtype == DType::i4) {
+      const auto codes = std::to_integer<unsigned>(block[(first + d) / 2]);
+      return scale * kv_level(d % 2 == 0 ? codes & 15 : codes >> 4);
+    }
     return load(block, dtype, first + d);
   }
 };
 
 CachedVector vector_of(std::byte* block, const KvSpec& spec, KeyOrValue which, std::int64_t head,
                        std::int64_t token) {
-  const double scale = spec.dtype == DType::i8 ? *scale_of(block, spec, which, head, token) : 1;
+  const double scale = spec.scaled() ? *scale_of(block, spec, which, head, token) : 1;
   return {block, spec.dtype, element_of(spec, which, head, token), scale};
 }
 
@@ -97,6 +111,21 @@ std::vector<double> normalized_heads(const Norm& norm, bool whole_row, std::vect
     std::copy(head.begin(), head.end(), row.begin() + first);
   }
   return row;
+}
+
+// Returns a head of a query as products with keys of the cache need it.
+std::vector<double> query_of(const View& q, const KvSpec& spec, std::int64_t query, std::int64_t head) {
+  std::vector<double> values;
+  for (std::int64_t d = 0; d < spec.score_dim(); ++d) values.push_back(at(q, {query, head, d}));
+  if (!spec.rotated()) return values;
+  // Rotated queries are rounded to the format of the activations.
+  const std::vector<float> rotated = rotated_kv(values);
+  for (std::size_t d = 0; d < values.size(); ++d) {
+    float rounded;
+    store(&rounded, q.dtype, 0, rotated[d]);
+    values[d] = load(&rounded, q.dtype, 0);
+  }
+  return values;
 }
 
 // One query of one head, at `position`. It sees the tokens [begin, end) of a sequence.
@@ -132,11 +161,10 @@ struct HeadQuery {
     const std::int64_t most = args.distance_bias.size(1) / 2;
     return at(args.distance_bias, {head, most + std::clamp(distance, -most, most)});
   }
-  double score(std::int64_t token) const {
+  double score(const std::vector<double>& q, std::int64_t token) const {
     const CachedVector key = cached(kKey, token);
     double sum = 0;
-    for (std::int64_t d = 0; d < args.cache.spec.score_dim(); ++d)
-      sum += at(args.q, {query, head, d}) * key[d];
+    for (std::size_t d = 0; d < q.size(); ++d) sum += q[d] * key[static_cast<std::int64_t>(d)];
     sum *= args.scale;
     if (args.slopes) sum += at(args.slopes, {head}) * static_cast<double>(token - end + 1);
     if (args.distance_bias) sum += bias(token - position);
@@ -146,9 +174,10 @@ struct HeadQuery {
   void attend() const {
     const std::int64_t value_dim = args.cache.spec.value_dim();
     std::vector<double> scores;
+    const std::vector<double> q = query_of(args.q, args.cache.spec, query, head);
     double largest = -std::numeric_limits<double>::infinity();
     for (std::int64_t t = begin; t < end; ++t) {
-      scores.push_back(sees(t) ? score(t) : -std::numeric_limits<double>::infinity());
+      scores.push_back(sees(t) ? score(q, t) : -std::numeric_limits<double>::infinity());
       largest = std::max(largest, scores.back());
     }
     const std::int64_t fixed = args.fixed_keys ? args.fixed_keys.size(0) : 0;
@@ -168,6 +197,7 @@ struct HeadQuery {
       for (std::int64_t d = 0; d < value_dim; ++d)
         mixed[static_cast<std::size_t>(d)] += scores[static_cast<std::size_t>(t - begin)] * value[d];
     }
+    if (args.cache.spec.rotated()) std::ranges::copy(rotated_kv(mixed), mixed.begin());
     for (std::int64_t i = 0; i < fixed; ++i)
       for (std::int64_t d = 0; d < value_dim; ++d)
         mixed[static_cast<std::size_t>(d)] +=
@@ -188,7 +218,7 @@ Result<> supports(const KvSpec& spec, int q_heads) {
     return invalid("block_size", "{} is not a multiple of 16", spec.block_size);
   if (spec.rate < 1 || spec.block_size % spec.rate != 0)
     return invalid("block_size", "{} is not a multiple of the {} tokens of an entry", spec.block_size, spec.rate);
-  if (spec.shared_rows() && (spec.kv_heads != 1 || size_of(spec.dtype) == 1))
+  if (spec.shared_rows() && (spec.kv_heads != 1 || bits_of(spec.dtype) <= 8))
     return field_failure(
         "kv_cache_dtype", ErrorCode::unsupported,
         "attention that uses its keys as values needs float32, float16 or bfloat16 and one key head");
@@ -200,11 +230,7 @@ Result<> supports(const KvSpec& spec, int q_heads) {
     return invalid("index_head_dim", "{} of {} keys of {}", spec.index_dim, spec.kv_heads, spec.head_dim);
   if (spec.kv_heads < 1 || q_heads < 1 || q_heads % spec.kv_heads != 0)
     return invalid("num_key_value_heads", "{} does not divide {} query heads", spec.kv_heads, q_heads);
-  if (spec.dtype != DType::f32 && spec.dtype != DType::bf16 && spec.dtype != DType::f16 &&
-      spec.dtype != DType::f8_e4m3 && spec.dtype != DType::i8)
-    return field_failure("kv_cache_dtype", ErrorCode::unsupported,
-                         "the reference backend does not support a KV cache in {}", name(spec.dtype));
-  return {};
+  return check_kv_format(spec, "reference");
 }
 
 Result<std::unique_ptr<AttentionPlan>> make_attention_plan(Device&, const AttentionLimits&) {
@@ -292,19 +318,20 @@ void choose_blocks(Stream&, const ChooseBlocksArgs& args) {
   const auto& plan = static_cast<const ReferencePlan&>(args.plan);
   const KvSpec& spec = args.cache.spec;
   const std::int64_t most = args.chosen.size(2);
-  const auto product = [&](std::size_t s, std::int64_t query, std::int64_t head, std::int64_t token) {
+  const auto product = [&](std::size_t s, const std::vector<double>& q, std::int64_t token) {
     const auto entry = static_cast<std::int64_t>(s) * plan.table_stride + token / spec.block_size;
     const CachedVector key =
         vector_of(block_address(args.cache, plan.block_tables[static_cast<std::size_t>(entry)]), spec, kKey,
                   0, token % spec.block_size);
     double sum = 0;
-    for (std::int64_t d = 0; d < spec.head_dim; ++d) sum += at(args.q, {query, head, d}) * key[d];
+    for (std::size_t d = 0; d < q.size(); ++d) sum += q[d] * key[static_cast<std::int64_t>(d)];
     return sum;
   };
   for (std::size_t s = 0; s < plan.lengths.size(); ++s)
     for (std::int64_t query = plan.query_starts[s]; query < plan.query_starts[s + 1]; ++query)
       for (std::int64_t head = 0; head < args.q.size(1); ++head) {
         const std::int64_t last = plan.lengths[s] - (plan.query_starts[s + 1] - query);
+        const std::vector<double> q = query_of(args.q, spec, query, head);
         std::vector<std::pair<double, std::int32_t>> blocks;  // negative scores
         for (std::int64_t t = 0; t <= last; ++t) {
           const std::int64_t block = t / args.block;
@@ -312,7 +339,7 @@ void choose_blocks(Stream&, const ChooseBlocksArgs& args) {
             blocks.emplace_back(std::numeric_limits<double>::infinity(), static_cast<std::int32_t>(block));
           double& score = blocks.back().first;
           score = last / args.block - block < args.local ? -std::numeric_limits<double>::infinity()
-                                                         : std::min(score, -product(s, query, head, t));
+                                                         : std::min(score, -product(s, q, t));
         }
         std::ranges::sort(blocks);
         blocks.resize(std::min(blocks.size(), static_cast<std::size_t>(most)));

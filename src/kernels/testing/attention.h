@@ -328,7 +328,7 @@ inline AttentionSetup random_attention(TestRandom& random) {
   shape.spec.head_dim = random.pick({8, 16, 24, 40, 64, 80, 96, 128, 256, 512, 768});
   shape.spec.block_size = random.pick({16, 32, 64});
   shape.spec.dtype =
-      random.pick({DType::f32, DType::bf16, DType::bf16, DType::f16, DType::f8_e4m3, DType::i8});
+      random.pick({DType::f32, DType::bf16, DType::bf16, DType::f16, DType::f8_e4m3, DType::i8, DType::i4});
   shape.q_heads = shape.spec.kv_heads * random.pick({1, 2, 4, 5, 8});
   shape.activation = random.pick({DType::f32, DType::bf16, DType::f16});
   shape.window = random.pick({0, 0, 1, 20, 100, 300});

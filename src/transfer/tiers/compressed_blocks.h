@@ -29,8 +29,8 @@ namespace octavo {
 enum class BlockCompression : std::uint8_t { none, int8, fp8 };
 inline constexpr std::string_view kBlockCompressionNames[] = {"none", "int8", "fp8"};
 
-// Returns the format of compressed blocks. Returns unsupported if the cache has 8 bits per number already, or
-// if it has windows, recurrent states or entries for several tokens.
+// Returns the format of compressed blocks. Returns unsupported if the cache has 8 bits per number or fewer,
+// or if it has windows, recurrent states or entries for several tokens.
 Result<BlockFormat> compressed(const BlockFormat& format, BlockCompression by);
 
 class CompressedBlocks final : public BlockStore {
