@@ -18,8 +18,9 @@ Result<ModelSpec> gguf_spec(const Gguf& gguf, const Gguf* mmproj = nullptr);
 
 // Settings of images for a GGUF file and its mmproj file.
 struct GgufImages {
-  Config config;      // fields of preprocessor_config.json
-  std::string token;  // text of the token that replaces an image's rows in the prompt
+  Config config;           // fields of preprocessor_config.json
+  std::string model_type;  // of config.json; "": the same for all models with the image processor
+  std::string token;       // text of the token that replaces an image's rows in the prompt
 };
 Result<GgufImages> gguf_images(const std::string& path, const std::string& mmproj);
 
