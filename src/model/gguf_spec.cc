@@ -147,13 +147,18 @@ Result<> check_router(const ModelSpec& spec, const Gguf& gguf, std::string_view 
 
 }  // namespace
 
-Result<ModelSpec> gguf_spec(const Gguf& gguf, const Gguf* mmproj) {
+Result<> check_language_model(const Gguf& gguf) {
   TRY(const auto name, gguf.metadata.text("general.architecture"));
-  if (name == kEncoderArchitecture)
-    return invalid("model",
-                   "{} is an mmproj file, which has only the encoder of a model: give the file of the language "
-                   "model, and this file with --mmproj",
-                   gguf.metadata.what());
+  if (name != kEncoderArchitecture) return {};
+  return invalid("model",
+                 "{} is an mmproj file, which has only the encoder of a model: give the file of the language "
+                 "model, and this file with --mmproj",
+                 gguf.metadata.what());
+}
+
+Result<ModelSpec> gguf_spec(const Gguf& gguf, const Gguf* mmproj) {
+  TRY_VOID(check_language_model(gguf));
+  TRY(const auto name, gguf.metadata.text("general.architecture"));
   const auto architectures = gguf_architectures();
   const auto architecture = std::ranges::find(architectures, name.value_or(""), &GgufArchitecture::name);
   if (architecture == architectures.end())

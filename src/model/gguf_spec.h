@@ -16,6 +16,9 @@ namespace octavo {
 // invalid_argument (the key and its limit). If `mmproj` is not null, the spec has this file's encoder.
 Result<ModelSpec> gguf_spec(const Gguf& gguf, const Gguf* mmproj = nullptr);
 
+// Returns an error on "model" if the file is an mmproj file, which has no language model.
+Result<> check_language_model(const Gguf& gguf);
+
 // Settings of images for a GGUF file and its mmproj file.
 struct GgufImages {
   Config config;           // fields of preprocessor_config.json

@@ -396,6 +396,8 @@ def write_encoder(path, kind, config, processor, tensors, matrices):
         suffix = "" if new in ("v.class_embd", "v.std_bias", "v.std_scale") else suffix
         tensor = tensor.reshape(1) if tensor.ndim == 0 else tensor
         for name, part in encoder_tensors(new + suffix, tensor, kind, config["vision_config"]):
+            if kind == "llama4" and matrices == Q8_0:  # as in files since Gemma 4
+                name = name.replace(".ln2.", ".attn_post_norm.")
             plain = name.startswith(("v.position_embd", "v.class_embd")) or (name.startswith(("v.patch_embd", "mm.patch_merger")) and matrices != F16)
             add(writer, name, part, F32 if plain else matrices)
     finish(writer)

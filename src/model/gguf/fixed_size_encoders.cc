@@ -11,6 +11,8 @@ namespace {
 namespace json = boost::json;
 
 constexpr Config::Range kScale{1, 64};
+constexpr int kGemma4Tokens = 280;  // largest number of tokens of an image in the published models
+constexpr int kLfm2Tile = 512;      // side of a tile in the published models
 
 json::object square(const json::value& side) { return {{"height", side}, {"width", side}}; }
 
@@ -55,6 +57,7 @@ Result<> describe_gemma4_encoder(const EncoderFile& file, EncoderFields& fields)
   vision["standardize"] = standard;
   if (standard) fields.model["use_bidirectional_attention"] = "vision";
   fields.processor["image_processor_type"] = "Gemma4ImageProcessor";
+  fields.processor["max_soft_tokens"] = std::clamp(positions / scale, 1, kGemma4Tokens);
   fields.processor["patch_size"] = vision["patch_size"];
   fields.processor["pooling_kernel_size"] = scale;
   return {};
@@ -128,6 +131,7 @@ Result<> describe_lfm2_encoder(const EncoderFile& file, EncoderFields& fields) {
   TRY(const int positions, file.rows("v.position_embd.weight"));
   TRY(const int hidden, file.rows("mm.1.weight"));
   TRY(const int scale, scale_factor(file, 2));
+  const std::int64_t token = fields.vision["patch_size"].as_int64() * scale;
   fields.vision["num_patches"] = positions;
   fields.model["downsample_factor"] = scale;
   fields.model["projector_hidden_size"] = hidden;
@@ -136,6 +140,7 @@ Result<> describe_lfm2_encoder(const EncoderFile& file, EncoderFields& fields) {
   fields.processor["image_processor_type"] = "Lfm2VlImageProcessor";
   fields.processor["encoder_patch_size"] = fields.vision["patch_size"];
   fields.processor["downsample_factor"] = scale;
+  fields.processor["tile_size"] = std::max(kLfm2Tile / token, std::int64_t{1}) * token;
   return {};
 }
 
