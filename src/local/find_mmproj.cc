@@ -31,7 +31,10 @@ std::vector<std::string> mmproj_files_in(const fs::path& folder, const fs::path&
 }  // namespace
 
 Result<> find_mmproj(ModelOptions& model, bool of_hub) {
-  if (!model.mmproj.empty() || !is_gguf(model.dir)) return {};
+  if (!is_gguf(model.dir)) return {};
+  TRY(const Gguf gguf, Gguf::open(model.dir));
+  TRY_VOID(check_language_model(gguf));
+  if (!model.mmproj.empty()) return {};
   const fs::path path = model.dir;
   fs::path folder = path.has_parent_path() ? path.parent_path() : ".";
   std::vector<std::string> names = mmproj_files_in(folder, path.filename());

@@ -147,7 +147,7 @@ TEST_F(GgufEncoderTest, ErrorsNameTheFileAndTheKey) {
   EXPECT_THAT(
       error(llama_, encoder("ldpv2")),
       HasSubstr("mmproj.gguf: clip.projector_type is \"ldpv2\", which is not supported: must be one of "
-                "gemma3, gemma4v, idefics3, internvl, llama4, mlp, pixtral"));
+                "gemma3, gemma4v, glm4v, idefics3, internvl, lfm2, lightonocr, llama4, mlp, pixtral"));
   EXPECT_THAT(error(llama_, encoder("gemma3")), HasSubstr("must have the architecture gemma3"));
   EXPECT_THAT(error(llama_, encoder("mlp", {}, "", 24)),
               HasSubstr("makes rows of width 24, but " + model_ + " has the width 16"));

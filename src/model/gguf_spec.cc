@@ -47,7 +47,17 @@ void adapt_halves(ModelSpec& spec, const Gguf& gguf) {
   spec.media.tower = std::make_shared<const ModelSpec>(std::move(tower));
 }
 
-void adapt(ModelSpec& spec, const Gguf& gguf, bool interleaved) {
+// llama.cpp rotates halves of a head if positions have several axes, so the conversion reorders rows of
+// models that rotate adjacent elements (GLM-4.1V).
+Result<> adapt_ropes(ModelSpec& spec, const Gguf& gguf, const GgufArchitecture& architecture) {
+  TRY(const std::vector<double> sections,
+      gguf.metadata.numbers(fmt::format("{}.rope.dimension_sections", architecture.name)));
+  for (RopeSpec& rope : spec.ropes)
+    rope.interleaved = sections.empty() && (rope.interleaved || architecture.traits.interleaved);
+  return {};
+}
+
+void adapt(ModelSpec& spec, const Gguf& gguf) {
   if (spec.has_cross()) return adapt_halves(spec, gguf);
   if (spec.architecture == "T5EncoderModel") {
     spec.names = gguf_half_names("enc.", gguf);
@@ -59,7 +69,6 @@ void adapt(ModelSpec& spec, const Gguf& gguf, bool interleaved) {
   spec.final_norm.weight_offset = 0;
   spec.logits.bias = gguf.find("output.bias") != nullptr;
   spec.embedding.scale_rounds = false;  // llama.cpp does not round the scale
-  for (RopeSpec& rope : spec.ropes) rope.interleaved = rope.interleaved || interleaved;
   spec.names = gguf_names(spec, gguf, layers);
   // Layers that read another layer's keys and values may still have unused key and value matrices.
   for (std::size_t i = 0; i < spec.layers.size(); ++i)
@@ -138,13 +147,18 @@ Result<> check_router(const ModelSpec& spec, const Gguf& gguf, std::string_view 
 
 }  // namespace
 
-Result<ModelSpec> gguf_spec(const Gguf& gguf, const Gguf* mmproj) {
+Result<> check_language_model(const Gguf& gguf) {
   TRY(const auto name, gguf.metadata.text("general.architecture"));
-  if (name == kEncoderArchitecture)
-    return invalid("model",
-                   "{} is an mmproj file, which has only the encoder of a model: give the file of the language "
-                   "model, and this file with --mmproj",
-                   gguf.metadata.what());
+  if (name != kEncoderArchitecture) return {};
+  return invalid("model",
+                 "{} is an mmproj file, which has only the encoder of a model: give the file of the language "
+                 "model, and this file with --mmproj",
+                 gguf.metadata.what());
+}
+
+Result<ModelSpec> gguf_spec(const Gguf& gguf, const Gguf* mmproj) {
+  TRY_VOID(check_language_model(gguf));
+  TRY(const auto name, gguf.metadata.text("general.architecture"));
   const auto architectures = gguf_architectures();
   const auto architecture = std::ranges::find(architectures, name.value_or(""), &GgufArchitecture::name);
   if (architecture == architectures.end())
@@ -162,7 +176,8 @@ Result<ModelSpec> gguf_spec(const Gguf& gguf, const Gguf* mmproj) {
   TRY_VOID(check_router(spec, gguf, architecture->name));
   TRY_VOID(set_gguf_head(spec, gguf, architecture->name));
   TRY_VOID(set_slopes(spec, gguf));
-  adapt(spec, gguf, architecture->traits.interleaved);
+  adapt(spec, gguf);
+  TRY_VOID(adapt_ropes(spec, gguf, *architecture));
   if (encoder) encoder->adapt(spec);
   TRY(const auto predictors,
       gguf.metadata.count(fmt::format("{}.nextn_predict_layers", architecture->name), kGgufLayersMax));
@@ -175,7 +190,8 @@ Result<GgufImages> gguf_images(const std::string& path, const std::string& mmpro
   TRY(const Gguf model, Gguf::open(path));
   TRY(const Gguf file, Gguf::open(mmproj));
   TRY(const GgufEncoder encoder, GgufEncoder::of(model, file));
-  return GgufImages{Config::of(encoder.processor(), mmproj, {}), std::string(encoder.token())};
+  return GgufImages{Config::of(encoder.processor(), mmproj, {}), std::string(encoder.model_type()),
+                    std::string(encoder.token())};
 }
 
 }  // namespace octavo

@@ -16,10 +16,14 @@ namespace octavo {
 // invalid_argument (the key and its limit). If `mmproj` is not null, the spec has this file's encoder.
 Result<ModelSpec> gguf_spec(const Gguf& gguf, const Gguf* mmproj = nullptr);
 
+// Returns an error on "model" if the file is an mmproj file, which has no language model.
+Result<> check_language_model(const Gguf& gguf);
+
 // Settings of images for a GGUF file and its mmproj file.
 struct GgufImages {
-  Config config;      // fields of preprocessor_config.json
-  std::string token;  // text of the token that replaces an image's rows in the prompt
+  Config config;           // fields of preprocessor_config.json
+  std::string model_type;  // of config.json; "": the same for all models with the image processor
+  std::string token;       // text of the token that replaces an image's rows in the prompt
 };
 Result<GgufImages> gguf_images(const std::string& path, const std::string& mmproj);
 

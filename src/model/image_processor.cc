@@ -331,21 +331,17 @@ Result<std::string> type_of(const Config& config) {
   return (outer.has("model_type") ? outer : config).text("model_type", "");
 }
 
-// A folder without config.json has the texts of the image processor.
-Result<> set_wording(const std::string& directory, media::ProcessorConfig& out) {
-  const auto config = Config::load(directory);
-  if (!config) return {};
-  TRY(const std::string type, type_of(*config));
+// `type` is the model_type of config.json. Other models have the texts of the image processor.
+void set_wording(std::string_view type, media::ProcessorConfig& out) {
   const auto* found = std::ranges::find(kWordings, type, &Wording::model_type);
-  if (found == std::end(kWordings)) return {};
+  if (found == std::end(kWordings)) return;
   out.placeholder = out.token = found->token;
   if (!found->breaks) out.before = out.after = out.row_break = "";
-  if (found->behind.empty()) return {};
+  if (found->behind.empty()) return;
   out.before = "<|vision_start|>";
   out.after = "<|vision_end|>";
   out.placeholder = out.before + out.token + out.after;
   out.after += found->behind;
-  return {};
 }
 
 // The configurations of some models replace settings of the image processor. That of Alpamayo 2 has limits of
@@ -427,7 +423,7 @@ Result<media::ProcessorConfig> read_kind(const std::string& directory, const Con
                            wanted);
   }
   media::ProcessorConfig out = kind->absent;
-  TRY_VOID(set_wording(directory, out));
+  set_wording(type, out);
   TRY_VOID(kind->read(config, out));
   TRY_VOID(set_model_sizes(directory, config, out));
   TRY(out.filter, filter_of(config, out.filter));
@@ -447,7 +443,7 @@ Result<media::ProcessorConfig> read_gguf_images(const std::string& path, const s
                                                 const boost::json::object& overrides) {
   TRY(const GgufImages images, gguf_images(path, mmproj));
   const Config config = images.config.with_fields_of(Config::of(overrides, mmproj, {}));
-  TRY(media::ProcessorConfig out, read_kind(path, config, "", overrides));
+  TRY(media::ProcessorConfig out, read_kind(path, config, images.model_type, overrides));
   out.token = images.token;
   return out;
 }

@@ -7,6 +7,7 @@ Needs gguf and numpy. Usage: gguf_vision.py VISION_DIR OUT_DIR [CASE ...]
 """
 import json
 import pathlib
+import re
 import sys
 
 import gguf
@@ -20,8 +21,13 @@ CASES = {
     "gemma3": ("gemma3", "gemma3", F16),
     "gemma4": ("gemma4", "gemma4v", F16),
     "gemma4-whole": ("gemma4", "gemma4v", F32),
+    "glm4v": ("glm4", "glm4v", F16),
+    "glm4v_moe": ("glm4moe", "glm4v", BF16),
+    "glm_ocr": ("glm4", "glm4v", F32),
     "idefics3": ("llama", "idefics3", F32),
     "internvl": ("qwen2", "internvl", F16),
+    "lfm2_vl": ("lfm2", "lfm2", F16),
+    "lighton_ocr": ("qwen3", "lightonocr", BF16),
     "llama4": ("llama4", "llama4", BF16),
     "llama4-q8_0": ("llama4", "llama4", Q8_0),
     "llava": ("llama", "mlp", F16),
@@ -41,6 +47,8 @@ LAYER = {
     # Qwen
     "norm1": "ln1", "norm2": "ln2", "attn.qkv": "attn_qkv", "attn.proj": "attn_out", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up",
     "mlp.down_proj": "ffn_down", "mlp.linear_fc1": "ffn_up", "mlp.linear_fc2": "ffn_down",
+    # GLM
+    "attn.q_norm": "attn_q_norm", "attn.k_norm": "attn_k_norm",
     # Pixtral
     "attention_norm": "ln1", "ffn_norm": "ln2", "attention.q_proj": "attn_q", "attention.k_proj": "attn_k", "attention.v_proj": "attn_v",
     "attention.o_proj": "attn_out", "feed_forward.gate_proj": "ffn_gate", "feed_forward.up_proj": "ffn_up", "feed_forward.down_proj": "ffn_down",
@@ -68,6 +76,10 @@ OUTER = {
     "model.embed_vision.embedding_projection": "mm.input_projection", "patch_embedder.input_proj": "v.patch_embd",
     "patch_embedder.position_embedding_table": "v.position_embd", "std_bias": "v.std_bias", "std_scale": "v.std_scale",
     "vision_adapter.mlp.fc1": "mm.model.mlp.1", "vision_adapter.mlp.fc2": "mm.model.mlp.2",
+    "post_conv_layernorm": "v.norm_embd", "downsample": "mm.patch_merger", "merger.proj": "mm.model.fc", "merger.post_projection_norm": "mm.post_norm",
+    "merger.gate_proj": "mm.gate", "merger.up_proj": "mm.up", "merger.down_proj": "mm.down",
+    "vision_projection.linear_1": "mm.1", "vision_projection.linear_2": "mm.2", "vision_projection.norm": "mm.input_norm",
+    "vision_projection.patch_merger.merging_layer": "mm.patch_merger",
 }
 # Names that only one type of projector has.
 OWN = {
@@ -75,9 +87,10 @@ OWN = {
     "internvl": {"multi_modal_projector.layer_norm": "mm.model.mlp.0", "multi_modal_projector.linear_1": "mm.model.mlp.1",
                  "multi_modal_projector.linear_2": "mm.model.mlp.3"},
     "gemma4v": {"post_attention_layernorm": "attn_post_norm"},
+    "lfm2": {"multi_modal_projector.layer_norm": "mm.input_norm"},
     "llama4": {"multi_modal_projector.linear_1": "mm.model.fc"},
 }
-PREFIXES = ("model.vision_tower.vision_model.", "model.vision_tower.", "vision_tower.vision_model.", "vision_tower.", "model.vision_model.",
+PREFIXES = ("model.vision_encoder.", "model.vision_tower.vision_model.", "model.vision_tower.", "vision_tower.vision_model.", "vision_tower.", "model.vision_model.",
             "vision_model.", "model.visual.", "visual.", "model.")
 LAYERS = ("encoder.layers.", "encoder.layer.", "blocks.", "transformer.layers.", "model.layers.")
 SUFFIXES = (".weight", ".bias", ".input_min", ".input_max", ".output_min", ".output_max")
@@ -104,8 +117,15 @@ def interleave(tensor, heads):
     return tensor.reshape(heads, 2, tensor.shape[0] // heads // 2, *tensor.shape[1:]).swapaxes(1, 2).reshape(tensor.shape)
 
 
+def halve(tensor, heads, rotary):
+    """Reorders the first `rotary` rows of each head from pairs to halves."""
+    rows = tensor.reshape(heads, tensor.shape[0] // heads, *tensor.shape[1:])
+    return np.concatenate([rows[:, :rotary:2], rows[:, 1:rotary:2], rows[:, rotary:]], 1).reshape(tensor.shape)
+
+
 def is_vision(name):
-    return any(part in name for part in ("vision_tower", "vision_model", "visual.", "multi_modal_projector", "model.connector", "embed_vision"))
+    return any(part in name for part in ("vision_tower", "vision_model", "vision_encoder", "vision_projection", "visual.", "multi_modal_projector",
+                                         "model.connector", "embed_vision"))
 
 
 def without_prefix(name, prefixes):
@@ -150,6 +170,10 @@ def add_tokenizer(writer, folder, size):
     writer.add_chat_template((folder / "chat_template.jinja").read_text())
 
 
+def rotary_dim(arch, head_dim, rope):
+    return int(head_dim * rope["partial_rotary_factor"]) if arch.startswith("glm4") else head_dim
+
+
 def add_text_metadata(writer, arch, text):
     rope = text.get("rope_parameters") or {}
     full = rope.get("full_attention", rope)
@@ -159,7 +183,8 @@ def add_text_metadata(writer, arch, text):
     writer.add_head_count(text["num_attention_heads"])
     if arch != "gemma4":
         writer.add_feed_forward_length(text.get("intermediate_size_mlp", text["intermediate_size"]))
-        writer.add_head_count_kv(text["num_key_value_heads"])
+        own = text["num_key_value_heads"]
+        writer.add_head_count_kv([own * (kind != "conv") for kind in text["layer_types"]] if arch == "lfm2" else own)
     head_dim = text.get("head_dim") or text["hidden_size"] // text["num_attention_heads"]
     if "per_layer_config" in text:  # Gemma 4's layers with full attention
         full_dim = next(iter(text["per_layer_config"].values()))["head_dim"]
@@ -169,7 +194,7 @@ def add_text_metadata(writer, arch, text):
         head_dim = full_dim
     writer.add_key_length(head_dim)
     writer.add_value_length(head_dim)
-    writer.add_rope_dimension_count(head_dim)
+    writer.add_rope_dimension_count(rotary_dim(arch, head_dim, full))
     writer.add_rope_freq_base(full["rope_theta"])
     writer.add_layer_norm_rms_eps(text["rms_norm_eps"])
     if "mrope_section" in full:
@@ -184,6 +209,18 @@ def add_text_metadata(writer, arch, text):
         writer.add_expert_feed_forward_length(text["intermediate_size"])
         writer.add_expert_count(text["num_local_experts"])
         writer.add_expert_used_count(text["num_experts_per_tok"])
+    if arch == "lfm2":
+        writer.add_vocab_size(text["vocab_size"])
+        writer.add_shortconv_l_cache(text["conv_L_cache"])
+    if arch == "glm4moe":
+        writer.add_expert_count(text["n_routed_experts"])
+        writer.add_expert_used_count(text["num_experts_per_tok"])
+        writer.add_expert_feed_forward_length(text["moe_intermediate_size"])
+        writer.add_expert_shared_count(text["n_shared_experts"])
+        writer.add_leading_dense_block_count(text["first_k_dense_replace"])
+        writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
+        writer.add_expert_weights_scale(text["routed_scaling_factor"])
+        writer.add_expert_weights_norm(text["norm_topk_prob"])
     if arch == "qwen3vlmoe":
         writer.add_expert_feed_forward_length(text["moe_intermediate_size"])
         writer.add_expert_count(text["num_local_experts"])
@@ -215,6 +252,14 @@ def expert_parts(name, tensor, transposed):
     return [(f"ffn_{part}_exps", half) for part, half in zip(("gate", "up"), np.split(rows, 2, 1))]
 
 
+def stack_experts(tensors):
+    """Returns the tensors, with one stack for the same matrices of all experts."""
+    stacks = {}
+    for name, tensor in tensors.items():
+        stacks.setdefault(re.sub(r"\.experts\.\d+\.", ".experts.", name), []).append(tensor)
+    return {name: np.stack(parts) if ".experts." in name and name.endswith(".weight") else parts[0] for name, parts in stacks.items()}
+
+
 def write_text(folder, path, arch, config, tensors):
     text = config["text_config"]
     enums = {name: kind for kind, name in gguf.MODEL_ARCH_NAMES.items()}
@@ -223,12 +268,12 @@ def write_text(folder, path, arch, config, tensors):
     add_text_metadata(writer, arch, text)
     add_tokenizer(writer, folder, text["vocab_size"])
     tied = config.get("tie_word_embeddings", text.get("tie_word_embeddings", False))
-    for name, tensor in tensors.items():
+    for name, tensor in stack_experts(tensors).items():
         if is_vision(name) or (tied and name.endswith("lm_head.weight")):
             continue
         name = without_prefix(name, TEXT_PREFIXES)
         name = name if name.startswith("lm_head") else "model." + name
-        if ".experts." in name and tensor.ndim == 3:
+        if ".experts." in name and not name.endswith(".weight"):
             layer = name.split(".")[2]
             for new, part in expert_parts(name, tensor, tensor.shape[1] == text["hidden_size"] if "gate_up" in name else tensor.shape[2] == text["hidden_size"]):
                 add(writer, f"blk.{layer}.{new}.weight", part, BF16)
@@ -236,7 +281,12 @@ def write_text(folder, path, arch, config, tensors):
         for part, field in (("q_proj", "num_attention_heads"), ("k_proj", "num_key_value_heads")):
             if arch in INTERLEAVED and f".{part}." in name:
                 tensor = interleave(tensor, text[field])
-        new = names.get_name(name + ".weight" * name.endswith("layer_scalar"), try_suffixes=(".weight", ".bias"))
+            if arch == "glm4" and f".{part}." in name:
+                tensor = halve(tensor, text[field], rotary_dim(arch, text["hidden_size"] // text["num_attention_heads"], text["rope_parameters"]))
+        if name.endswith("conv.conv.weight"):
+            tensor = tensor.reshape(tensor.shape[0], -1)
+        name = name.replace("correction_bias", "correction.bias") + ".weight" * name.endswith("layer_scalar")
+        new = names.get_name(name, try_suffixes=(".weight", ".bias"))
         assert new, name
         if arch == "gemma3" and new.endswith("norm.weight"):
             tensor = tensor + 1
@@ -278,9 +328,11 @@ def add_encoder_metadata(writer, kind, config, processor):
         writer.add_vision_projector_scale_factor(int(1 / config["downsample_ratio"]))
         writer.add_uint32("clip.vision.preproc_min_tiles", processor["min_patches"])
         writer.add_uint32("clip.vision.preproc_max_tiles", processor["max_patches"])
+    if kind == "lfm2":
+        writer.add_vision_projector_scale_factor(config["downsample_factor"])
     if kind == "llama4":
         writer.add_vision_projector_scale_factor(int(1 / vision["pixel_shuffle_ratio"]))
-    if kind == "pixtral" and "spatial_merge_size" in config:
+    if kind in ("pixtral", "lightonocr") and "spatial_merge_size" in config:
         writer.add_vision_spatial_merge_size(config["spatial_merge_size"])
     if kind.startswith("qwen"):
         writer.add_vision_spatial_merge_size(vision["spatial_merge_size"])
@@ -315,11 +367,11 @@ def encoder_tensors(name, tensor, kind, vision):
     heads = vision.get("num_attention_heads") or vision.get("num_heads")
     if kind == "mlp" and ".ffn_" in name:  # exchanged names, as in the files of LLaVA's time
         name = name.replace("ffn_up", "ffn_DOWN").replace("ffn_down", "ffn_up").replace("ffn_DOWN", "ffn_down")
-    if kind == "pixtral" and (".attn_q." in name or ".attn_k." in name):
+    if kind in ("pixtral", "lightonocr") and (".attn_q." in name or ".attn_k." in name):
         tensor = interleave(tensor, heads)
     if name == "mm.soft_emb_norm.weight":
         tensor = tensor + 1
-    if kind == "gemma4v" and name == "v.patch_embd.weight":
+    if kind in ("gemma4v", "lfm2") and name == "v.patch_embd.weight":
         side = vision["patch_size"]
         tensor = tensor.reshape(-1, side, side, 3).transpose(0, 3, 1, 2)
     if ".attn_qkv." in name and kind in ("qwen2vl_merger", "qwen2.5vl_merger"):
@@ -344,6 +396,8 @@ def write_encoder(path, kind, config, processor, tensors, matrices):
         suffix = "" if new in ("v.class_embd", "v.std_bias", "v.std_scale") else suffix
         tensor = tensor.reshape(1) if tensor.ndim == 0 else tensor
         for name, part in encoder_tensors(new + suffix, tensor, kind, config["vision_config"]):
+            if kind == "llama4" and matrices == Q8_0:  # as in files since Gemma 4
+                name = name.replace(".ln2.", ".attn_post_norm.")
             plain = name.startswith(("v.position_embd", "v.class_embd")) or (name.startswith(("v.patch_embd", "mm.patch_merger")) and matrices != F16)
             add(writer, name, part, F32 if plain else matrices)
     finish(writer)

@@ -21,6 +21,7 @@ class GgufEncoder {
   Config config(const Config& language_model) const;
   // The fields of preprocessor_config.json.
   const boost::json::object& processor() const { return fields_.processor; }
+  std::string_view model_type() const { return text_.model_type; }
   // Text of the token that replaces an image's rows in the prompt.
   std::string_view token() const { return token_; }
 

@@ -107,8 +107,9 @@ bool EncoderFile::mlp_names_exchanged() const {
   const StoredTensor *up = gguf_->find("v.blk.0.ffn_up.weight"),
                      *down = gguf_->find("v.blk.0.ffn_down.weight"),
                      *norm = gguf_->find("v.blk.0.ln1.weight");
-  return up != nullptr && down != nullptr && norm != nullptr && up->shape.front() == norm->shape.front() &&
-         down->shape.back() == norm->shape.front();
+  if (up == nullptr || down == nullptr || norm == nullptr) return false;
+  const std::int64_t dim = norm->shape.front();
+  return up->shape.front() == dim && down->shape.back() == dim && up->shape.back() != dim;
 }
 
 Names EncoderFile::names() const {
@@ -129,7 +130,8 @@ Names EncoderFile::names() const {
   names.attention.k_norm = "attn_k_norm";
   names.attention.out = "attn_out";
   if (has("v.blk.0.ls1.weight")) names.attention.out_scale = "ls1.weight";
-  names.mlp.norm = "ln2";
+  // Newer conversions of Llama 4 name the second norm as Gemma 4's norm after attention.
+  names.mlp.norm = has("v.blk.0.ln2.weight") ? "ln2" : "attn_post_norm";
   names.mlp.up = {up};
   if (has("v.blk.0.ffn_gate.weight")) names.mlp.up = {"ffn_gate", up};
   names.mlp.down = exchanged ? "ffn_up" : "ffn_down";
