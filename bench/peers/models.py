@@ -69,6 +69,7 @@ SHAPES = {
         "hidden_size": 1024,
         "intermediate_size": 3072,
         "num_hidden_layers": 28,
+        "max_window_layers": 28,  # no layer has a window, but mistral.rs needs the field
         "num_attention_heads": 16,
         "num_key_value_heads": 8,
         "head_dim": 128,
