@@ -15,6 +15,7 @@ How to make the models, all of one Hugging Face folder DIR/bf16 (models.py):
     optimum-cli export openvino -m DIR/bf16 --task text-generation-with-past --weight-format int4 --group-size 128 --ratio 1.0 DIR/ov-int4
     python -m onnxruntime_genai.models.builder -i DIR/bf16 -o DIR/ort-int4 -p int4 -e cpu -c DIR/cache --extra_options int4_accuracy_level=4
     (the same for int8)
+    llama-quantize DIR/BF16.gguf DIR/Q4_K_M.gguf Q4_K_M      the same with IQ4_XS
 """
 
 from __future__ import annotations
@@ -60,8 +61,19 @@ MODELS = {
         "onnxruntime": "ort-int4",
         "mistral.rs": "Q4_0.gguf",
     },
+    "Q4_K_M": {
+        "octavo": "Q4_K_M.gguf",
+        "llama.cpp": "Q4_K_M.gguf",
+        "ik_llama.cpp": "Q4_K_M.gguf",
+    },
+    "IQ4_XS": {
+        "octavo": "IQ4_XS.gguf",
+        "llama.cpp": "IQ4_XS.gguf",
+        "ik_llama.cpp": "IQ4_XS.gguf",
+    },
 }
-BITS = {"bf16": 16, "8 bits": 8.5, "4 bits": 4.5}  # of one weight, with its share of the scales
+# Bits of one weight, with its share of the scales. The last two files mix formats, and these are the means for Qwen3-0.6B.
+BITS = {"bf16": 16, "8 bits": 8.5, "4 bits": 4.5, "Q4_K_M": 5.2, "IQ4_XS": 4.9}
 WORKLOADS = [
     Workload("prefill_512", 1, 512, 1, "prefill"),
     Workload("decode_32", 1, 32, 32, "decode"),

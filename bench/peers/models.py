@@ -69,6 +69,9 @@ SHAPES = {
         "hidden_size": 1024,
         "intermediate_size": 3072,
         "num_hidden_layers": 28,
+        "use_sliding_window": False,  # mistral.rs needs the three fields of windows
+        "sliding_window": None,
+        "max_window_layers": 28,
         "num_attention_heads": 16,
         "num_key_value_heads": 8,
         "head_dim": 128,

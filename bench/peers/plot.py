@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import statistics
 from pathlib import Path
 
@@ -26,6 +27,7 @@ COLORS = {
     "transformers": "#c9a227",
 }
 HATCH = "///"  # second entry of an engine
+COLUMNS = 3
 
 
 def panel(axes, title: str, result: dict) -> None:
@@ -51,10 +53,14 @@ def panel(axes, title: str, result: dict) -> None:
 
 
 def draw(results: dict, out: Path) -> None:
-    figure, all_axes = plt.subplots(1, len(results), figsize=(5 * len(results), 5), squeeze=False, constrained_layout=True)
-    for axes, (title, result) in zip(all_axes[0], results.items()):
+    columns = min(COLUMNS, len(results))
+    rows = math.ceil(len(results) / columns)
+    figure, grid = plt.subplots(rows, columns, figsize=(5 * columns, 4.5 * rows), squeeze=False, constrained_layout=True)
+    for axes, (title, result) in zip(grid.flat, results.items()):
         panel(axes, title, result)
-    handles = {label: bar for axes in all_axes[0] for bar, label in zip(*axes.get_legend_handles_labels())}
+    for axes in grid.flat[len(results) :]:
+        axes.axis("off")
+    handles = {label: bar for axes in grid.flat for bar, label in zip(*axes.get_legend_handles_labels())}
     figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncol=5, frameon=False)
     figure.savefig(out, dpi=110)
 

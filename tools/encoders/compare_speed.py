@@ -168,6 +168,8 @@ class FastEmbed:
         TextEmbedding.add_custom_model(model="local", pooling=PoolingType.MEAN, normalization=True, sources=ModelSource(hf="local"), dim=dim,
                                        model_file="exported.onnx")
         model = TextEmbedding("local", specific_model_path=str(folder), threads=threads)
+        limits = json.loads((pathlib.Path(folder) / "sentence_bert_config.json").read_text())
+        model.model.tokenizer.enable_truncation(limits["max_seq_length"])  # fastembed reads another limit, from tokenizer_config.json
         self.embed = lambda texts: np.array(list(model.embed(texts, batch_size=64)))
 
     def stop(self):
