@@ -106,6 +106,11 @@ constexpr ServeFlag kReplyFlags[] = {
     {"--return-tokens-as-token-ids",
      flag::to<request_rules_of, &openai::RequestRules::return_tokens_as_token_ids>,
      "Write the tokens of log-probabilities as ids, such as \"token_id:7\""},
+    {"--cohere-is-reasoning-model,!--no-cohere-is-reasoning-model",
+     flag::to<features_of, &ServeFeatures::cohere_thinking>,
+     "/cohere/v2/chat: return the reasoning as thinking blocks; without it, the reasoning is tool_plan if "
+     "the "
+     "answer calls tools (default: on)"},
     {"--enable-tokenizer-info-endpoint", flag::to<features_of, &ServeFeatures::tokenizer_info>,
      "Serve /tokenizer_info"},
     {"--sagemaker-sessions",

@@ -215,7 +215,7 @@ constexpr EngineFlag kCache[] = {
      flag::to<&E::device, &DeviceOptions::gpu_memory_utilization>,
      "Maximum fraction of the GPU's memory that the server uses, for weights, workspaces and KV cache "
      "together",
-     flag::range(0.05, 1.0)},
+     flag::range(0.01, 1.0)},
     {"--num-gpu-blocks-override", flag::to<&E::cache, &KvCacheOptions::num_blocks>,
      "Number of KV blocks; replaces --kv-cache-memory-bytes", flag::count(1, 1 << 30)},
     {"--enable-prefix-caching", flag::to<&E::cache, &KvCacheOptions::enable_prefix_caching>,

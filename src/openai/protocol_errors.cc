@@ -1,6 +1,7 @@
 #include "openai/protocol_errors.h"
 
 #include "openai/anthropic_errors.h"
+#include "openai/cohere_errors.h"
 #include "openai/errors.h"
 #include "openai/ollama_errors.h"
 
@@ -12,6 +13,8 @@ http::Response error_response_in(Protocol protocol, const Error& error) {
       return anthropic::error_response(error);
     case Protocol::ollama:
       return ollama::error_response(error);
+    case Protocol::cohere:
+      return cohere::error_response(error);
     default:
       return error_response(error);
   }
@@ -23,6 +26,8 @@ std::string error_json_in(Protocol protocol, int status, std::string_view messag
       return anthropic::error_json(status, message);
     case Protocol::ollama:
       return ollama::error_json(message);
+    case Protocol::cohere:
+      return cohere::error_json(message);
     default:
       return error_json(status, message, param);
   }

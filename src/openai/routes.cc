@@ -39,6 +39,8 @@ constexpr Route kRoutes[] = {
      .methods = "GET, POST, DELETE",
      .protocol = Protocol::anthropic,
      .model = ModelField::none},
+    {.path = "/cohere/v2/chat", .protocol = Protocol::cohere, .limit = "max_tokens", .chat = true},
+    {.path = "/cohere/v2/chat/render", .protocol = Protocol::cohere, .chat = true},
     {.path = "/inference/v1/generate",
      .protocol = Protocol::vllm,
      .limit = "max_tokens",

@@ -9,7 +9,7 @@
 namespace octavo::openai {
 
 // The API whose format a route's requests and errors have.
-enum class Protocol : std::uint8_t { openai, anthropic, vllm, sglang, ollama };
+enum class Protocol : std::uint8_t { openai, anthropic, vllm, sglang, ollama, cohere };
 
 // The part of a request that contains the model's name.
 enum class ModelField : std::uint8_t { none, body, body_or_default, form, path };

@@ -84,8 +84,11 @@ TEST_F(PoolingTest, BadInputNamesTheField) {
   EXPECT_THAT(refusal("/v1/embeddings", R"({"input":"a","dimensions":0})"), HasSubstr("dimensions"));
   EXPECT_THAT(refusal("/v1/embeddings", R"({"input":"a","encoding_format":"hex"})"),
               HasSubstr("encoding_format"));
-  EXPECT_THAT(refusal("/v1/embeddings", R"({"input":"a","truncate_prompt_tokens":21})"),
-              HasSubstr("truncate_prompt_tokens"));
+  EXPECT_EQ(refusal("/v1/embeddings", R"({"input":"a","truncate_prompt_tokens":21})"),
+            "truncate_prompt_tokens value is greater than max_model_len. Please request a smaller truncation "
+            "size.");
+  EXPECT_THAT(refusal("/v1/embeddings", R"({"input":[1,-1]})"),
+              HasSubstr("token id -1 is out of vocabulary"));
   EXPECT_THAT(refusal("/v1/embeddings", R"({"input":["a",[1]]})"), HasSubstr("input"));
   EXPECT_THAT(refusal("/classify", R"({"input":"a"})", 404), HasSubstr("Embedder models do not classify"));
   EXPECT_EQ(post("/v1/embeddings", R"({"input":"a","model":"other"})").status, 404);
@@ -248,7 +251,7 @@ TEST_F(PoolingTest, LongTextsAreReadInChunks) {
   EXPECT_THAT(refused("/pooling", long_text, R"(,"task":"token_embed")"),
               HasSubstr("the model accepts at most 20"));
   EXPECT_THAT(refused("/v1/embeddings", "a", R"(,"truncate_prompt_tokens":51)"),
-              HasSubstr("must be at most 50"));
+              testing::StartsWith("truncate_prompt_tokens value is greater than max_model_len."));
 }
 
 TEST_F(PoolingTest, AServerMaySayWhatARequestLeavesOut) {

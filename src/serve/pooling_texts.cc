@@ -59,9 +59,9 @@ Result<std::size_t> most_tokens(const openai::PoolingFields& fields, std::size_t
   if (*fields.truncate == -1) return longest;
   const auto most = static_cast<std::size_t>(*fields.truncate);
   if (most > longest)
-    return invalid("truncate_prompt_tokens",
-                   "must be at most {}, got {}. Please request a smaller truncation size.", longest,
-                   *fields.truncate);
+    return failure(ErrorCode::invalid_argument,  // vLLM's words
+                   "truncate_prompt_tokens value is greater than max_model_len. Please request a smaller "
+                   "truncation size.");
   return most;
 }
 

@@ -221,7 +221,19 @@ TEST_F(ImagesTest, ErrorsNameThePart) {
   expect("data:image/png;base64," +
              encode_base64(media::file_bytes(golden_.directory + "/rgb.png").substr(0, 900)),
          "the PNG image is damaged");
-  expect("", "must be a string or an object with a url");
+  expect("", "must be an object with a url");
+}
+
+TEST_F(ImagesTest, OnlyAPartWithoutATypeIsAPlainUrl) {
+  serve_images();
+  const std::string url =
+      "data:image/png;base64," + encode_base64(media::file_bytes(golden_.directory + "/rgb.png"));
+  const auto status = [&](json::object part) {
+    part["image_url"] = url;
+    return post("/v1/chat/completions", chat({user(json::array{std::move(part)})})).status;
+  };
+  EXPECT_EQ(status({}), 200);
+  EXPECT_EQ(status({{"type", "image_url"}}), 400);
 }
 
 // The address is refused only when the server fetches it.

@@ -72,6 +72,7 @@ struct ServeFeatures {
   // enables /v1/sessions/{id}/import, and also exports if KV transfer is off
   bool session_import = false;
   bool page = true;
+  bool cohere_thinking = true;      // whether /cohere/v2/chat returns reasoning before tool calls as thinking
   bool sagemaker_sessions = false;  // whether /invocations creates sessions
   int sagemaker_session_s = 1200;   // lifetime of a session in seconds
 };

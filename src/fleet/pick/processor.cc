@@ -30,6 +30,7 @@ constexpr std::string_view kDroppedReason = "x-llm-d-request-dropped-reason";
 bool is_parsed(openai::Protocol protocol, const Parsers& parsers) {
   switch (protocol) {
     case openai::Protocol::openai:
+    case openai::Protocol::cohere:
     case openai::Protocol::ollama:
       return parsers.openai;
     case openai::Protocol::anthropic:

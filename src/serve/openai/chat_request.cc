@@ -31,7 +31,7 @@ Result<std::string> read_uuid(Fields& part) {
   return uuid;
 }
 
-// Reads {"image_url": {"url": ..}} or a plain URL. Also reads video_url and audio_url.
+// Reads {"image_url": {"url": ..}}, video_url or audio_url. As in vLLM, without `type` also a plain URL.
 Result<> read_url(Fields& part, const std::string& type, const RequestRules& rules, MediaList& media) {
   const std::string name = part.full_name(type);
   const MediaKind kind = media_kind(type.substr(0, type.find('_')));
@@ -43,10 +43,10 @@ Result<> read_url(Fields& part, const std::string& type, const RequestRules& rul
   if (given && given->is_object()) {
     Fields fields(given->get_object(), name + ".");
     TRY_VOID(fields.text("url", url));
-  } else {
+  } else if (!part.any("type")) {
     TRY_VOID(part.text(type, url));
   }
-  if (url.empty() && uuid.empty()) return invalid(name, "must be a string or an object with a url");
+  if (url.empty() && uuid.empty()) return invalid(name, "must be an object with a url");
   media.push_back({.field = name, .url = std::move(url), .kind = kind, .uuid = std::move(uuid)});
   return {};
 }

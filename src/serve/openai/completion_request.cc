@@ -16,7 +16,9 @@ Result<std::vector<TokenId>> read_tokens(const json::array& items, std::string_v
   std::vector<TokenId> ids;
   ids.reserve(items.size());
   for (const json::value& item : items) {
-    TRY(const std::int64_t id, integer_in(item, name, 0, std::numeric_limits<TokenId>::max()));
+    constexpr std::int64_t kMost = std::numeric_limits<TokenId>::max();
+    TRY(const std::int64_t id, integer_in(item, name, -kMost, kMost));
+    if (id < 0) return invalid(name, "token id {} is out of vocabulary: must be at least 0", id);
     ids.push_back(static_cast<TokenId>(id));
   }
   return ids;

@@ -120,6 +120,7 @@ Result<> inference(const ServicePtr&, const ExchangePtr&);
 Result<> render_chat(const ServicePtr&, const ExchangePtr&);
 Result<> render_completion(const ServicePtr&, const ExchangePtr&);
 Result<> render_messages(const ServicePtr&, const ExchangePtr&);
+Result<> render_cohere_chat(const ServicePtr&, const ExchangePtr&);
 Result<> render_response(const ServicePtr&, const ExchangePtr&);
 
 Result<> generative_scoring(const ServicePtr&, const ExchangePtr&);
@@ -151,6 +152,8 @@ Result<> conversations(const ServicePtr&, const ExchangePtr&);
 
 Result<> messages(const ServicePtr&, const ExchangePtr&);
 Result<> count_tokens(const ServicePtr&, const ExchangePtr&);
+
+Result<> cohere_chat(const ServicePtr&, const ExchangePtr&);
 
 // all methods of /v1/files, /v1/batches and /v1/messages/batches
 Result<> batches(const ServicePtr&, const ExchangePtr&);

@@ -6,6 +6,7 @@
 #include <boost/json/value_from.hpp>
 
 #include "serve/anthropic/messages_request.h"
+#include "serve/cohere/chat_request.h"
 #include "serve/openai/inference_reply.h"
 #include "serve/openai/responses_request.h"
 #include "serve/prepare.h"
@@ -97,6 +98,12 @@ Result<> render_messages(const ServicePtr& service, const ExchangePtr& exchange)
   TRY(const json::object body, openai::parse_body(exchange->take_body()));
   TRY(auto request, anthropic::parse_messages_request(body, service->options.rules));
   return render(*service, *exchange, body, std::move(request));
+}
+
+Result<> render_cohere_chat(const ServicePtr& service, const ExchangePtr& exchange) {
+  TRY(const json::object body, openai::parse_body(exchange->take_body()));
+  TRY(cohere::ConvertedChat chat, cohere::parse_chat_request(body, service->options.rules));
+  return render(*service, *exchange, chat.body, std::move(chat.request));
 }
 
 Result<> render_response(const ServicePtr& service, const ExchangePtr& exchange) {

@@ -5,8 +5,6 @@ namespace {
 
 constexpr std::string_view kDerender =
     "token ids become text by /detokenize, and chats by /v1/chat/completions";
-constexpr std::string_view kCohere =
-    "use /v1/chat/completions, which finds the reasoning and the tool calls of Cohere's models";
 constexpr std::string_view kDecisions = "use /v1/chat/completions with response_format json_schema";
 constexpr std::string_view kFaults =
     "the server restarts failed engines without a request; /health shows the state";
@@ -14,8 +12,6 @@ constexpr std::string_view kNoMediaCache =
     "images and sounds have no separate cache; use /reset_prefix_cache";
 
 constexpr RefusedRoute kRefused[] = {
-    {"/cohere/v2/chat", kCohere},
-    {"/cohere/v2/chat/render", kCohere},
     {"/docs", "the server has no documentation page; /openapi.json describes the routes"},
     {"/fault_tolerance/apply", kFaults},
     {"/fault_tolerance/status", kFaults},

@@ -52,6 +52,8 @@ constexpr Route kRoutes[] = {
     {.path = "/v1/completions/render", .post = routes::render_completion},
     {.path = "/v1/chat/completions/render", .post = routes::render_chat},
     {.path = "/v1/messages/render", .post = routes::render_messages},
+    {.path = "/cohere/v2/chat", .post = routes::cohere_chat},
+    {.path = "/cohere/v2/chat/render", .post = routes::render_cohere_chat},
     {.path = "/v1/responses/render", .post = routes::render_response},
     {.path = "/inference/v1/generate", .post = routes::inference},
     {.path = "/inference/v1/abort_requests", .post = routes::abort_requests},
