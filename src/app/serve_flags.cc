@@ -108,9 +108,8 @@ constexpr ServeFlag kReplyFlags[] = {
      "Write the tokens of log-probabilities as ids, such as \"token_id:7\""},
     {"--cohere-is-reasoning-model,!--no-cohere-is-reasoning-model",
      flag::to<features_of, &ServeFeatures::cohere_thinking>,
-     "/cohere/v2/chat: return the reasoning as thinking blocks; without it, the reasoning is tool_plan if "
-     "the "
-     "answer calls tools (default: on)"},
+     "/cohere/v2/chat: return reasoning as thinking blocks (default: on); without it, as tool_plan if the "
+     "answer calls tools"},
     {"--enable-tokenizer-info-endpoint", flag::to<features_of, &ServeFeatures::tokenizer_info>,
      "Serve /tokenizer_info"},
     {"--sagemaker-sessions",
