@@ -53,7 +53,8 @@ class GgufConversations : public GgufImages {};
 TEST_P(GgufConversations, LogitsAreThoseOfTransformersInAnyChunks) {
   const std::vector<float> expected = log_softmax(conversation_.logits, conversation_.vocab);
   std::vector<float> whole;
-  for (const int step_tokens : {2048, conversation_.small_step()}) {
+  // Files of Gemma 4 lack the limit of tokens, so an image may have a few more of them than in the folder.
+  for (const int step_tokens : {2048, conversation_.small_step() + 8}) {
     const auto engine = image_engine_of(model_, {.step_tokens = step_tokens, .mmproj = mmproj_});
     ASSERT_TRUE(engine.has_value()) << engine.error().message;
     const std::vector<float> here = logprobs(**engine, conversation_);
