@@ -123,7 +123,9 @@ std::string doctor_page(const Machine& m) {
   line("huge pages", m.huge_pages.empty() ? "not known" : m.huge_pages);
   if (!m.governor.empty()) line("clock", "governor " + m.governor);
   line("gpu", m.gpu ? *m.gpu : m.gpu.error().message);
-  line("nccl", m.nccl ? *m.nccl : m.nccl.error().message);
+  line("nccl",
+       m.nccl ? *m.nccl
+              : m.nccl.error().message + "; only ranks on several GPUs use it: pip install nvidia-nccl-cu13");
   line("open files", std::to_string(m.open_files));
   line("model cache", fmt::format("{}, {} free", m.model_cache, gigabytes(m.model_cache_free)));
   const std::vector<std::string> changes = advice(m);

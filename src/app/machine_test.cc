@@ -113,7 +113,8 @@ TEST(Doctor, SaysWhatTheGpusLack) {
   bad.gpu = invalid("device", "no driver is installed");
   bad.nccl = failure(ErrorCode::unsupported, "no NCCL");
   EXPECT_THAT(advice(bad), IsEmpty()) << "a machine without GPUs needs neither";
-  EXPECT_THAT(doctor_page(bad), HasSubstr("\ngpu           no driver is installed\nnccl          no NCCL\n"));
+  EXPECT_THAT(doctor_page(bad),
+              HasSubstr("\ngpu           no driver is installed\nnccl          no NCCL; only ranks on "));
   bad.nvidia_cards = 1;
   EXPECT_THAT(advice(bad), ElementsAre("gpu: this machine has 1 NVIDIA GPU, but no driver is installed"));
   bad.nvidia_cards = 2;

@@ -7,6 +7,7 @@ import subprocess
 from conftest import running
 from test_command_line import OCTAVO, run
 
+SLO = "ttft:600000"  # ten minutes: every finished request meets it
 TUNING = 900  # seconds; tune repeats the measurements of its best settings, also on a busy machine
 LOAD = ["--input-len", "24", "--output-len", "8", "--kv-cache-memory-bytes", "32M", "--max-model-len", "256"]
 
@@ -48,15 +49,17 @@ def rows(report, title):
 def test_the_tuned_setting_is_compared_with_every_setting_of_the_grid(tmp_path):
     timing, report = tmp_path / "timing.json", tmp_path / "report.md"
     timing.write_text(json.dumps({"fixed_us": 100, "weights_us": 1000, "token_us": 50, "kv_token_us": 0, "pair_us": 0}))
-    done = run("tune", "models/demo", "--slo", "ttft:300", *LOAD, "--minutes", "0.1", "--seconds", "1", "--first-rate", "64", "--precision", "1",
-               "--max-num-seqs", "16", "--block-size", "16", "--executor", f"simulated={timing}", "--exhaustive", "--report", str(report),
+    # The SLO is met if the server accepts 99 % of the requests. It accepts all requests of the first rate, however slow it is,
+    # since there are no more than fit in its queue.
+    done = run("tune", "models/demo", "--slo", SLO, *LOAD, "--minutes", "0.1", "--seconds", "1", "--first-rate", "64", "--precision", "1",
+               "--max-num-queued-reqs", "64", "--max-num-seqs", "16", "--block-size", "16", "--executor", f"simulated={timing}", "--exhaustive", "--report", str(report),
                "--config-file", str(tmp_path / "tuned.yaml"), timeout=TUNING)
     assert done.returncode == 0, done.stderr
     text = report.read_text()
     assert set(rows(text, "Grid")) == {f"max-num-batched-tokens {n}" for n in (512, 2048, 8192)}
     assert min(rows(text, "Grid").values()) > 0, "the search of each setting goes to its end"
     finals = rows(text, "Tuned setting and best setting of the grid")
-    assert re.search(r"requests/s with 99 % of them within ttft:300: (.*)", text)[1] in finals
+    assert re.search(rf"requests/s with 99 % of them within {SLO}: (.*)", text)[1] in finals
     rates = list(finals.values())
     assert rates == sorted(rates, reverse=True)
 
