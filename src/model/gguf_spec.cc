@@ -141,10 +141,11 @@ Result<> check_router(const ModelSpec& spec, const Gguf& gguf, std::string_view 
 Result<ModelSpec> gguf_spec(const Gguf& gguf, const Gguf* mmproj) {
   TRY(const auto name, gguf.metadata.text("general.architecture"));
   if (name == kEncoderArchitecture)
-    return invalid("model",
-                   "{} is an mmproj file, which has only the encoder of a model: give the file of the language "
-                   "model, and this file with --mmproj",
-                   gguf.metadata.what());
+    return invalid(
+        "model",
+        "{} is an mmproj file, which has only the encoder of a model: give the file of the language "
+        "model, and this file with --mmproj",
+        gguf.metadata.what());
   const auto architectures = gguf_architectures();
   const auto architecture = std::ranges::find(architectures, name.value_or(""), &GgufArchitecture::name);
   if (architecture == architectures.end())
