@@ -150,6 +150,68 @@ void matrix_product(const TileArgs& args) {
   }
 }
 
+// Loads the first operands of a block of steps. x passes L1, so that W stays in it.
+template <class T>
+[[gnu::always_inline]] inline void load_block(const std::byte* x, const std::byte* w) {
+  T::template load_passing<4>(x, kMatrixBytes);
+  T::template load<6>(w, 2 * kMatrixBytes);
+  T::template load<7>(w + kMatrixBytes, 2 * kMatrixBytes);
+  T::template load_passing<5>(x + kMatrixRows * kMatrixBytes, kMatrixBytes);
+}
+
+// Multiplies the loaded block, and loads the next block while the tiles multiply.
+template <class T>
+[[gnu::always_inline]] inline void multiply_and_load(const std::byte* next_x, const std::byte* next_w) {
+  T::template dot_bf16<0, 4, 6>();
+  T::template dot_bf16<1, 4, 7>();
+  T::template load_passing<4>(next_x, kMatrixBytes);
+  T::template dot_bf16<2, 5, 6>();
+  T::template load<6>(next_w, 2 * kMatrixBytes);
+  T::template dot_bf16<3, 5, 7>();
+  T::template load<7>(next_w + kMatrixBytes, 2 * kMatrixBytes);
+  T::template load_passing<5>(next_x + kMatrixRows * kMatrixBytes, kMatrixBytes);
+}
+
+// Loads wait until earlier stores of tiles are in L1. So the first block of the next tile is loaded before
+// the sums are stored.
+template <class T>
+void strip_product(const StripArgs& args) {
+  constexpr std::int64_t kX = 2 * kMatrixRows * kMatrixBytes, kW = 2 * kMatrixSteps * kMatrixBytes;
+  const std::int64_t c_bytes = args.c_stride * static_cast<std::int64_t>(sizeof(float));
+  const std::byte *x = args.x, *ahead = args.ahead, *ahead_x = args.ahead_x;
+  float* c = args.c;
+  load_block<T>(x, args.w);
+  for (std::int64_t tile = 0; tile < args.tiles; ++tile, c += 2 * kMatrixRows * args.c_stride) {
+    float* const half = c + kMatrixRows * args.c_stride;
+    if (args.accumulate) {
+      T::template load<0>(c, c_bytes);
+      T::template load<1>(c + kMatrixRows, c_bytes);
+      T::template load<2>(half, c_bytes);
+      T::template load<3>(half + kMatrixRows, c_bytes);
+    } else {
+      T::template zero<0>();
+      T::template zero<1>();
+      T::template zero<2>();
+      T::template zero<3>();
+    }
+    const std::byte* w = args.w;
+    for (std::int64_t block = 1; block <= args.blocks; ++block) {
+      for (std::int64_t i = 0; i < args.ahead_bytes; i += kLineBytes) __builtin_prefetch(ahead + i, 0, 2);
+      ahead += args.ahead_bytes;
+      for (std::int64_t i = 0; i < args.ahead_x_bytes; i += kLineBytes) __builtin_prefetch(ahead_x + i, 0, 2);
+      ahead_x += args.ahead_x_bytes;
+      // The blocks of the next tile follow those of this tile; after the last one, any block will do.
+      x = tile + 1 < args.tiles || block < args.blocks ? x + kX : args.x;
+      w = block < args.blocks ? w + kW : args.w;
+      multiply_and_load<T>(x, w);
+    }
+    T::template store<0>(c, c_bytes);
+    T::template store<1>(c + kMatrixRows, c_bytes);
+    T::template store<2>(half, c_bytes);
+    T::template store<3>(half + kMatrixRows, c_bytes);
+  }
+}
+
 void stream_bytes(const void* from, void* to, std::int64_t bytes) {
   const auto* source = static_cast<const std::byte*>(from);
   auto* target = static_cast<std::byte*>(to);
@@ -181,6 +243,7 @@ constexpr MatrixTiles matrix_tiles() {
       .short_bf16 = {matrix_product<T, TileBf16, 1, kShortSteps>,
                      matrix_product<T, TileBf16, 2, kShortSteps>},
       .e4m3 = {matrix_product<T, TileE4m3, 1, kMatrixSteps>, matrix_product<T, TileE4m3, 2, kMatrixSteps>},
+      .strip_bf16 = strip_product<T>,
       .quant_parts = kQuantTable<T>.parts,
       .stream = stream_bytes};
 }

@@ -62,6 +62,10 @@ struct Model {
                        state.shape.row_bytes[tile]);
   }
   template <int tile>
+  static void load_passing(const void* from, std::int64_t stride) {
+    load<tile>(from, stride);
+  }
+  template <int tile>
   static void store(void* to, std::int64_t stride) {
     ++instructions;
     for (int i = 0; i < state.shape.rows[tile]; ++i)

@@ -25,11 +25,14 @@ struct alignas(64) TileScales {
   float minus_sums[3][2 * kMatrixRows];
 };
 
-// A product of one tile of quantised x and consecutive groups of a panel: c += x W.
+// A product of tiles of 32 rows of quantised x and consecutive groups of a panel: c += x W. The last tile may
+// have fewer rows, but either all tiles or none have more than 16 rows.
 struct CodeTileArgs {
   const std::byte* x;  // signed bytes of the first group; the columns of a row are contiguous
   std::int64_t x_row_stride;
+  std::int64_t x_tile_stride;
   const TileScales* scales;  // scales of the first group
+  std::int64_t scales_tile_stride;
   const std::byte* w;        // codes of the first group, as QuantParts::codes writes them
   const std::byte* block;    // block of W with the first group
   std::int64_t block_bytes;
@@ -38,11 +41,27 @@ struct CodeTileArgs {
   std::int64_t groups;
   std::int64_t shared;   // maximum number of groups that share the scales of x and of W
   std::int64_t columns;  // columns in a tile: the row_bytes of begin()
-  std::int64_t rows;
+  std::int64_t rows;     // of all tiles
   float* c;
   std::int64_t c_stride;     // floats
   const std::byte* ahead;    // address to prefetch
-  std::int64_t ahead_bytes;  // bytes to prefetch per group
+  std::int64_t ahead_bytes;  // bytes to prefetch per group of a tile
+};
+
+// A product of whole tiles of 32 rows of bf16 x and a range of one bf16 panel: c = x W, or c += x W.
+struct StripArgs {
+  const std::byte* x;  // [tile][block][row][16 pairs]
+  std::int64_t tiles;
+  const std::byte* w;
+  std::int64_t blocks;  // of 16 steps
+  float* c;             // [tile * 32][c_stride]
+  std::int64_t c_stride;
+  bool accumulate;
+  // Addresses to prefetch, and the bytes to prefetch from them on for each block of each tile.
+  const std::byte* ahead;
+  std::int64_t ahead_bytes;
+  const std::byte* ahead_x;
+  std::int64_t ahead_x_bytes;
 };
 
 // Functions for one quantised format. Results are bit-identical to quant_body.h.
@@ -72,6 +91,8 @@ struct MatrixTiles {
   TileFunction short_bf16[2];
   // The same functions for panels of e4m3. Each call converts W to bf16, so they are for few rows of x.
   TileFunction e4m3[2];
+  // The same sums as bf16[1], for several tiles.
+  void (*strip_bf16)(const StripArgs& args);
   const QuantParts* quant_parts;  // [QuantKind]
   // Copies bytes to memory past the caches, without reading the lines first. Before other threads read them,
   // std::atomic_thread_fence(seq_cst) is needed.

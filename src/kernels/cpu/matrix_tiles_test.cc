@@ -159,11 +159,13 @@ TEST_P(MatrixProducts, OfCodesAreExact) {
     const bool signed_codes = random.coin();
     const QuantKind kind = signed_codes ? QuantKind::int8 : QuantKind::int8_zero;
     const QuantParts& parts = GetParam()->quant_parts[static_cast<int>(kind)];
-    const std::int64_t rows = random.integer(1, 32), columns = random.pick<std::int64_t>({32, 64});
+    const std::int64_t rows =
+        random.coin() ? random.integer(1, 32) : 32 * random.integer(1, 2) + random.integer(17, 32);
+    const std::int64_t all_rows = (rows + 31) / 32 * 32, columns = random.pick<std::int64_t>({32, 64});
     const std::int64_t shared = columns / kQuantGroup * random.integer(1, 2);
     const std::int64_t groups = columns / kQuantGroup * random.integer(1, 5), all = groups * kQuantGroup;
     const std::int64_t stride = all + random.integer(0, 40);
-    std::vector<std::int8_t> x(static_cast<std::size_t>(rows * stride));
+    std::vector<std::int8_t> x(static_cast<std::size_t>(all_rows * stride));
     const std::int64_t header = quant_header_bytes(kWidth, signed_codes ? 4 : 5);
     std::vector<std::uint8_t> block(static_cast<std::size_t>(header + all * kWidth), 0);
     for (auto& code : x) code = static_cast<std::int8_t>(random.integer(-128, 127));
@@ -172,17 +174,19 @@ TEST_P(MatrixProducts, OfCodesAreExact) {
     const std::vector<float> ones(kWidth, 1.0f);
     std::copy_n(reinterpret_cast<const std::uint8_t*>(ones.data()), kWidth * 4, block.begin());
     TileScales one_scale{};
-    std::fill_n(one_scale.scale, rows, 1.0f);
-    const std::vector<TileScales> scales(static_cast<std::size_t>(groups), one_scale);
+    std::ranges::fill(one_scale.scale, 1.0f);
+    const std::vector<TileScales> scales(static_cast<std::size_t>(all_rows / 32 * groups), one_scale);
     const auto* group = reinterpret_cast<const std::byte*>(block.data()) + header;
     std::vector<std::byte> codes(static_cast<std::size_t>(all * kWidth));
     parts.codes(group, groups, codes.data());
-    std::vector<float> c(32 * kWidth, kUntouched);
+    std::vector<float> c(static_cast<std::size_t>(all_rows * kWidth), kUntouched);
     MatrixTilesInUse in_use(GetParam());
-    in_use.shape(rows, columns);
+    in_use.shape(std::min<std::int64_t>(rows, 32), columns);
     parts.product({.x = reinterpret_cast<const std::byte*>(x.data()),
                    .x_row_stride = stride,
+                   .x_tile_stride = 32 * stride,
                    .scales = scales.data(),
+                   .scales_tile_stride = groups,
                    .w = codes.data(),
                    .block = reinterpret_cast<const std::byte*>(block.data()),
                    .block_bytes = 0,
@@ -196,7 +200,7 @@ TEST_P(MatrixProducts, OfCodesAreExact) {
                    .c_stride = kWidth,
                    .ahead = group,
                    .ahead_bytes = 0});
-    for (std::int64_t r = 0; r < 32; ++r)
+    for (std::int64_t r = 0; r < all_rows; ++r)
       for (std::int64_t n = 0; n < kWidth; ++n) {
         std::int32_t sum = 0;
         for (std::int64_t k = 0; r < rows && k < all; ++k)
@@ -243,6 +247,30 @@ TEST(MatrixProduct, IsThatOfTheBackendForAnyRows) {
         TestTensor y(DType::f32, {m, 40});
         backend->ops.matmul(*backend->stream, {.x = x.view().rows(0, m), .w = *weight, .y = y.view()});
         for (std::int64_t i = 0; i < y.elements(); ++i) ASSERT_EQ(y[i], 0x1p24f + 2) << m << " x " << cols;
+      }
+    }
+  }
+}
+
+// With many rows, columns are divided into ranges, and whole tiles of rows are multiplied together.
+TEST(MatrixProduct, HasTheSameRowsInSeveralRanges) {
+  for (const CpuIsa isa : {CpuIsa::amx_modelled, CpuIsa::amx}) {
+    const auto backend = make_cpu_backend({.threads = 1, .isa = isa});
+    if (!backend) continue;
+    TestRandom random(65);
+    for (const std::int64_t cols : {1056, 1040}) {
+      const TestTensor w = random.tensor(DType::bf16, {70, cols}),
+                       x = random.tensor(DType::bf16, {115, cols});
+      const std::vector<MatrixPart> parts{{.values = w.view()}};
+      const WeightPtr weight = backend->ops.prepare(*backend->device, {parts, DType::bf16}).value();
+      for (const std::int64_t m : {33, 48, 49, 112, 115}) {
+        TestTensor all(DType::f32, {m, 70});
+        backend->ops.matmul(*backend->stream, {.x = x.view().rows(0, m), .w = *weight, .y = all.view()});
+        for (std::int64_t row = 0; row < m; ++row) {
+          TestTensor one(DType::f32, {1, 70});
+          backend->ops.matmul(*backend->stream, {.x = x.view().rows(row, 1), .w = *weight, .y = one.view()});
+          ASSERT_TRUE(all.rows(row, 1) == one) << row << " of " << m << " x " << cols;
+        }
       }
     }
   }

@@ -33,7 +33,8 @@ void unpack_codes(const std::byte* group, std::int64_t groups, std::byte* bytes)
   }
 }
 
-// Computes sums of codes over `blocks` blocks of `columns` columns, in the tiles 0 to 3.
+// Computes sums of codes over `blocks` blocks of `columns` columns, in the tiles 0 to 3. x passes L1, so that
+// W stays in it.
 template <class T, bool kSigned, int kHalves>
 [[gnu::always_inline]] inline void sum_codes(const std::byte* x, std::int64_t x_row_stride,
                                              const std::byte* w, std::int64_t blocks, std::int64_t columns) {
@@ -44,13 +45,13 @@ template <class T, bool kSigned, int kHalves>
     T::template zero<3>();
   }
   for (std::int64_t i = 0; i < blocks; ++i) {
-    T::template load<4>(x, x_row_stride);
+    T::template load_passing<4>(x, x_row_stride);
     T::template load<6>(w, 2 * kMatrixBytes);
     T::template dot_codes<0, 4, 6, kSigned>();
     T::template load<7>(w + kMatrixBytes, 2 * kMatrixBytes);
     T::template dot_codes<1, 4, 7, kSigned>();
     if constexpr (kHalves == 2) {
-      T::template load<5>(x + kMatrixRows * x_row_stride, x_row_stride);
+      T::template load_passing<5>(x + kMatrixRows * x_row_stride, x_row_stride);
       T::template dot_codes<2, 5, 6, kSigned>();
       T::template dot_codes<3, 5, 7, kSigned>();
     }
@@ -74,11 +75,13 @@ struct SummedPart {
   const std::byte* block;
   const std::byte* group;
   const TileScales* x;
+  float* c;
+  std::int64_t rows;
 };
 
 // Multiplies sums [rows][32] of part kSub of a group by their scales, and adds the products to c.
 template <class S, int kKind, int kSub>
-[[gnu::always_inline]] inline void join_sums(const CodeTileArgs& args, const SummedPart& part,
+[[gnu::always_inline]] inline void join_sums(const SummedPart& part, std::int64_t c_stride,
                                              const std::int32_t* sums) {
   using Q = Quant<S, kKind>;
   constexpr int kSum = Q::kFormat.subs == 1 ? 2 : kSub;
@@ -88,8 +91,8 @@ template <class S, int kKind, int kSub>
   if constexpr (Q::kTwoLevels) Q::scales(header, part.group, kSub, w);
   const float* const scales = part.x->scale;
   const float* const minus_sums = part.x->minus_sums[kSum];
-  float* c = args.c;
-  for (std::int64_t r = 0; r < args.rows; ++r, c += args.c_stride, sums += Q::kWidth) {
+  float* c = part.c;
+  for (std::int64_t r = 0; r < part.rows; ++r, c += c_stride, sums += Q::kWidth) {
     const F<S> scale = S::set(scales[r]);
 #pragma GCC unroll 2
     for (int v = 0; v < 2; ++v) {
@@ -102,48 +105,81 @@ template <class S, int kKind, int kSub>
 }
 
 template <class S, int kKind>
-[[gnu::always_inline]] inline void join_part(const CodeTileArgs& args, const SummedPart& part,
-                                             const std::int32_t* sums, int sub) {
+[[gnu::always_inline]] inline void join_part(const SummedPart& part, std::int64_t c_stride,
+                                             const std::int32_t* sums, std::int64_t sub) {
   if constexpr (kQuantFormats[kKind].subs == 2) {
-    if (sub == 1) return join_sums<S, kKind, 1>(args, part, sums);
+    if (sub == 1) return join_sums<S, kKind, 1>(part, c_stride, sums);
   }
-  join_sums<S, kKind, 0>(args, part, sums);
+  join_sums<S, kKind, 0>(part, c_stride, sums);
 }
 
-// While tiles sum the codes of one part, vectors scale the sums of the part that is kLag parts earlier. If
-// vectors read the newest sums, they would wait long for the stores of tiles.
+// Sums of codes. While tiles sum the codes of one part, vectors scale the sums of the part that is kLag parts
+// earlier, which may be a part of the previous tile. If vectors read the newest sums, they would wait long
+// for the stores of tiles.
+template <class T, class S, int kKind, int kHalves>
+class CodeSums {
+  using Q = Quant<S, kKind>;
+  static constexpr int kSubs = Q::kFormat.subs, kLag = 2;
+  static_assert(kLag % kSubs == 0);
+
+ public:
+  explicit CodeSums(const CodeTileArgs& args) : args_(args) {}
+
+  // Sums `groups` groups, which share their scales.
+  void sum(const SummedPart& part, const std::byte* x, std::int64_t first, std::int64_t groups) {
+    for (int sub = 0; sub < kSubs; ++sub, ++count_) {
+      const std::int64_t column = first * kQuantGroup + sub * kQuantGroup / kSubs, i = count_ % kLag;
+      sum_codes<T, kSignedCodes<kKind>, kHalves>(x + column, args_.x_row_stride,
+                                                 args_.w + column * 2 * kMatrixRows,
+                                                 groups * kQuantGroup / kSubs / args_.columns, args_.columns);
+      if (count_ >= kLag) join_part<S, kKind>(parts_[i], args_.c_stride, sums_[i], sub);
+      store_sums<T, kHalves>(sums_[i]);
+      parts_[i] = part;
+    }
+  }
+  void join_last() {
+    for (std::int64_t i = count_ < kLag ? 0 : count_ - kLag; i < count_; ++i)
+      join_part<S, kKind>(parts_[i % kLag], args_.c_stride, sums_[i % kLag], i % kSubs);
+  }
+
+ private:
+  alignas(64) std::int32_t sums_[kLag][kHalves * kMatrixRows * 2 * kMatrixRows];
+  SummedPart parts_[kLag];
+  const CodeTileArgs& args_;
+  std::int64_t count_ = 0;
+};
+
 template <class T, class S, int kKind, int kHalves>
 void code_product(const CodeTileArgs& args) {
   using Q = Quant<S, kKind>;
-  constexpr int kSubs = Q::kFormat.subs, kLag = 2;
-  static_assert(kLag % kSubs == 0);
-  alignas(64) std::int32_t sums[kLag][kHalves * kMatrixRows * 2 * kMatrixRows];
-  SummedPart parts[kLag];
-  const std::byte* block = args.block;
-  std::int64_t in_block = args.first_group, count = 0, together = 0;
-  for (std::int64_t g = 0; g < args.groups; g += together) {
-    if (in_block == args.block_groups) {
-      in_block = 0;
-      block += args.block_bytes;
+  constexpr std::int64_t kRows = 2 * kMatrixRows;
+  CodeSums<T, S, kKind, kHalves> sums(args);
+  const std::byte *x = args.x, *ahead = args.ahead;
+  const TileScales* scales = args.scales;
+  float* c = args.c;
+  for (std::int64_t left = args.rows; left > 0; left -= kRows) {
+    const std::byte* block = args.block;
+    std::int64_t in_block = args.first_group, together = 0;
+    for (std::int64_t g = 0; g < args.groups; g += together) {
+      if (in_block == args.block_groups) {
+        in_block = 0;
+        block += args.block_bytes;
+      }
+      together = args.block_groups - in_block < args.shared ? args.block_groups - in_block : args.shared;
+      if (args.groups - g < together) together = args.groups - g;
+      for (std::int64_t i = 0; i < together * args.ahead_bytes; i += kMatrixBytes)
+        __builtin_prefetch(ahead + i, 0, 2);
+      ahead += together * args.ahead_bytes;
+      sums.sum({block, block + Q::kHeaderBytes + in_block * Q::kGroupBytes, scales + g, c,
+                left < kRows ? left : kRows},
+               x, g, together);
+      in_block += together;
     }
-    together = args.block_groups - in_block < args.shared ? args.block_groups - in_block : args.shared;
-    if (args.groups - g < together) together = args.groups - g;
-    for (std::int64_t i = 0; i < together * args.ahead_bytes; i += kMatrixBytes)
-      __builtin_prefetch(args.ahead + g * args.ahead_bytes + i, 0, 2);
-    const SummedPart part{block, block + Q::kHeaderBytes + in_block * Q::kGroupBytes, args.scales + g};
-    for (int sub = 0; sub < kSubs; ++sub, ++count) {
-      const std::int64_t column = g * kQuantGroup + sub * kQuantGroup / kSubs, i = count % kLag;
-      sum_codes<T, kSignedCodes<kKind>, kHalves>(args.x + column, args.x_row_stride,
-                                                 args.w + column * 2 * kMatrixRows,
-                                                 together * kQuantGroup / kSubs / args.columns, args.columns);
-      if (count >= kLag) join_part<S, kKind>(args, parts[i], sums[i], sub);
-      store_sums<T, kHalves>(sums[i]);
-      parts[i] = part;
-    }
-    in_block += together;
+    x += args.x_tile_stride;
+    scales += args.scales_tile_stride;
+    c += kRows * args.c_stride;
   }
-  for (std::int64_t last = count < kLag ? 0 : count - kLag; last < count; ++last)
-    join_part<S, kKind>(args, parts[last % kLag], sums[last % kLag], static_cast<int>(last % kSubs));
+  sums.join_last();
 }
 
 template <class T, class S, int kKind>

@@ -1,7 +1,7 @@
 // Products of 16 and more rows of x with quantised panels, on matrix tiles.
 //
-// Codes of a range of one panel are unpacked once for all rows of a unit. The unpacked codes and the same
-// range of one tile of x stay in L1.
+// Codes of a range of one panel are unpacked once for all rows of a unit, and stay in L1. x is loaded past
+// L1.
 #include <algorithm>
 #include <cstring>
 
@@ -12,7 +12,7 @@
 namespace octavo::cpu {
 namespace {
 
-constexpr std::int64_t kRangeGroups = 8;  // groups of a panel that are processed at a time
+constexpr std::int64_t kRangeGroups = 16;  // groups of a panel that are processed at a time
 constexpr std::int64_t kRangeColumns = kRangeGroups * kQuantGroup;
 // Stride of a row of codes in bytes, with padding. Without padding, the stride would be a power of two, and
 // all rows would be in the same cache sets.
@@ -90,6 +90,9 @@ void multiply_unit_of_codes(const IsaKernels& kernels, const MatmulArgs& args, c
   const std::int64_t c_stride = unit.panels() * layout.width + kSumGap;
   const std::int64_t columns = tile_columns(layout, shared);
   const std::int64_t tiles = (unit.rows() + kTileRows - 1) / kTileRows;
+  // Rows of a last tile with at most 16 rows, which needs half of the instructions.
+  const std::int64_t last_rows = unit.rows() % kTileRows;
+  const std::int64_t apart = tiles > 1 && last_rows <= kMatrixRows ? last_rows : 0;
   std::fill_n(c, unit.rows() * c_stride, 0.0f);
   // With several tiles, the last tile has the same number of rows as the other tiles, even if some of its
   // rows are missing; the buffer of codes has memory for them.
@@ -104,11 +107,13 @@ void multiply_unit_of_codes(const IsaKernels& kernels, const MatmulArgs& args, c
       const std::byte* block = band.panel(panel) + first / layout.block_groups * layout.block_bytes();
       unpack(parts, layout, band.panel(panel), first, last, codes);
       float* const panel_c = c + (panel - unit.panel_begin) * layout.width;
-      for (std::int64_t row = 0; row < unit.rows(); row += kTileRows) {
+      const auto multiply = [&](std::int64_t row, std::int64_t rows) {
         const std::int64_t tile = (unit.row_begin + row) / kTileRows;
         parts.product({.x = x.codes_at(range, tile),
                        .x_row_stride = kCodeStride,
+                       .x_tile_stride = kCodeTileBytes,
                        .scales = x.scales_at(first, tile),
+                       .scales_tile_stride = x.scales_at(0, 1) - x.scales_at(0, 0),
                        .w = codes,
                        .block = block,
                        .block_bytes = layout.block_bytes(),
@@ -117,12 +122,14 @@ void multiply_unit_of_codes(const IsaKernels& kernels, const MatmulArgs& args, c
                        .groups = last - first,
                        .shared = layout.wide() ? shared : 1,
                        .columns = columns,
-                       .rows = std::min(kTileRows, unit.rows() - row),
+                       .rows = rows,
                        .c = panel_c + row * c_stride,
                        .c_stride = c_stride,
                        .ahead = next + row / kTileRows * (end - begin) / tiles,
                        .ahead_bytes = ahead_bytes});
-      }
+      };
+      multiply(0, unit.rows() - apart);
+      if (apart > 0) multiply(unit.rows() - apart, apart);
     }
   }
   write_quant_unit(kernels, args, band, first_row, unit, c, c_stride);
