@@ -169,7 +169,7 @@ void move_block(const KvLayer& cache, std::int64_t number, std::byte* outside) {
   const std::int64_t parts = kv_exchange_parts(spec);
   // Number of key vectors in a block. It equals the number of value vectors.
   const std::int64_t each = std::int64_t{spec.kv_heads} * spec.block_size;
-  auto* scales = outside + parts * each * row_bytes;                        // only for i8
+  auto* scales = outside + parts * each * row_bytes;  // only for i8
   constexpr std::int64_t kScale = sizeof(float);
   for (std::int64_t head = 0; head < spec.kv_heads; ++head)
     for (std::int64_t group = 0; group < layout.groups; ++group) {

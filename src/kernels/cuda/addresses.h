@@ -30,7 +30,9 @@ struct KvLayout {
   bool scaled = false;  // 8-bit numbers with a scale for each vector
 
   OCTAVO_HOST_DEVICE constexpr int score_dim() const { return head_dim - index_dim; }
-  OCTAVO_HOST_DEVICE constexpr int value_dim() const { return values_in_keys > 0 ? values_in_keys : head_dim; }
+  OCTAVO_HOST_DEVICE constexpr int value_dim() const {
+    return values_in_keys > 0 ? values_in_keys : head_dim;
+  }
   OCTAVO_HOST_DEVICE constexpr int parts() const { return values_in_keys > 0 ? 1 : 2; }
 
   // Returns the byte offset in the cache of a token's key (which = 0) or value (which = 1), for one head.
