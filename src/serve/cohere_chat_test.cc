@@ -137,6 +137,16 @@ TEST_F(CohereChatTest, ReasoningBeforeCallsIsAPlanOfOlderModels) {
   }
 }
 
+TEST_F(CohereChatTest, TemplatesGetDocumentsWithIdAndData) {
+  template_ = ChatTemplate::compile("{{ documents | tojson }}{{ safety_mode }}", {}).value();
+  serve_text("x");
+  chat(R"("documents":["a",{"id":"d","data":{"title":"T"}}],"safety_mode":"STRICT")");
+  const std::size_t end = prompt().find(']') + 1;
+  EXPECT_EQ(json::parse(prompt().substr(0, end)),
+            json::parse(R"([{"id":"doc_0","data":{"text":"a"}},{"id":"d","data":{"title":"T"}}])"));
+  EXPECT_EQ(prompt().substr(end), "strict");
+}
+
 TEST_F(CohereChatTest, NamesCoheresFieldsInErrors) {
   serve_text("x");
   EXPECT_EQ(refused(R"({"messages":[{"role":"user","content":"Hi"}]})"), "model: is missing");

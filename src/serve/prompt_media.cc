@@ -152,17 +152,36 @@ struct Pieces {
   std::vector<std::string_view> texts;
   std::vector<MediaKind> kinds;
 };
+
+// Position and size of the first placeholder in a text; npos: the text has none.
+struct FoundToken {
+  std::size_t at = std::string_view::npos, size = 0;
+};
+// Templates of Phi-3 models number the images: `<|image_1|>` is also the placeholder `<|image|>`.
+FoundToken find_media_token(std::string_view text, std::string_view token) {
+  if (token.empty()) return {};
+  FoundToken found{text.find(token), token.size()};
+  constexpr std::string_view kEnd = "|>";
+  if (!token.ends_with(kEnd)) return found;
+  const std::string stem = std::string(token.substr(0, token.size() - kEnd.size())) + '_';
+  for (std::size_t at = text.find(stem); at < found.at; at = text.find(stem, at + 1)) {
+    const std::size_t end = text.find_first_not_of("0123456789", at + stem.size());
+    const bool numbered = end != std::string_view::npos && end > at + stem.size();
+    if (numbered && text.substr(end).starts_with(kEnd)) return {at, end + kEnd.size() - at};
+  }
+  return found;
+}
+
 Pieces cut_at_tokens(const Service& service, std::string_view text) {
   Pieces pieces;
   for (;;) {
     std::size_t first = std::string_view::npos, length = 0;
     MediaKind found{};
     for (const MediaKind kind : {MediaKind::image, MediaKind::video, MediaKind::sound}) {
-      const std::string_view token = token_of(service, kind);
-      const std::size_t at = token.empty() ? std::string_view::npos : text.find(token);
-      if (at >= first) continue;
-      first = at;
-      length = token.size();
+      const FoundToken token = find_media_token(text, token_of(service, kind));
+      if (token.at >= first) continue;
+      first = token.at;
+      length = token.size;
       found = kind;
     }
     pieces.texts.push_back(text.substr(0, first));

@@ -293,3 +293,21 @@ def test_images_switch_on_the_adapter_that_comes_with_the_model():
     with serve("--model", str(PHI), "--served-model-name", "see", "--dtype", "float32", "--limit-mm-per-prompt", '{"image": 0}') as base:
         client = openai.OpenAI(base_url=f"{base}/v1", api_key="none")
         assert [model.id for model in client.models.list()] == ["see"]
+
+
+def test_a_template_may_number_its_images(tmp_path):
+    """As the templates of Phi-3 models, such as VLM2Vec's: `<|image_1|>` is the placeholder `<|image|>`."""
+    case = CASES / "phi3_vision"
+    template = (case / "chat_template.jinja").read_text()
+    assert template.count("<|image|>") == 1
+    numbered = tmp_path / "numbered.jinja"
+    numbered.write_text(template.replace("<|image|>", "<|image_1|>"))
+    body = {"messages": [{"role": "user", "content": [image("rgb.png"), text(QUESTION)]}], "max_tokens": 4,
+            "temperature": 0, "logprobs": True}
+    answers = []
+    for flags in ([], ["--chat-template", str(numbered)]):
+        with serve("--model", str(case), "--dtype", "float32", *flags) as base:
+            reply = http_client.post(base + "/v1/chat/completions", json=body)
+            assert reply.status_code == 200, reply.text
+            answers.append((reply.json()["choices"], reply.json()["usage"]))
+    assert answers[0] == answers[1]

@@ -186,7 +186,7 @@ Result<> convert_template_fields(Fields& fields, const openai::RequestRules& rul
   json::object kwargs;
   TRY(const json::array* documents, fields.array("documents"));
   if (documents && !documents->empty()) {
-    TRY(kwargs["documents"], documents_of(*documents));
+    TRY(chat["documents"], documents_of(*documents));
   }
   std::string mode;
   TRY_VOID(fields.text("safety_mode", mode));
