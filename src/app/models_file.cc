@@ -70,8 +70,7 @@ Result<std::vector<ListedModel>> read_folder(const std::string& path) {
     const fs::path file = entry.path();
     const bool gguf = file.extension() == ".gguf" && !is_later_part(file.stem()) &&
                       !hub::is_mmproj(file.filename().string());
-    if (fs::exists(file / "config.json") || gguf)
-      found.insert(file);
+    if (fs::exists(file / "config.json") || gguf) found.insert(file);
   }
   if (failed) return invalid(kField, "cannot read the folder {}: {}", path, failed.message());
   if (found.empty())

@@ -57,7 +57,8 @@ TEST(ModelsFile, AFolderOfModels) {
   std::filesystem::create_directory(folder.path() / "b-1.5");
   std::ofstream(folder.path() / "b-1.5" / "config.json") << "{}";
   std::filesystem::create_directory(folder.path() / "no-model");
-  for (const char* name : {"a-Q4_0.gguf", "mmproj-a-F16.gguf", "c-00001-of-00002.gguf", "c-00002-of-00002.gguf", "readme.md"})
+  for (const char* name :
+       {"a-Q4_0.gguf", "mmproj-a-F16.gguf", "c-00001-of-00002.gguf", "c-00002-of-00002.gguf", "readme.md"})
     std::ofstream(folder.path() / name) << "";
   const auto models = read_models(folder.path());
   ASSERT_TRUE(models) << models.error().message;

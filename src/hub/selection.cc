@@ -119,8 +119,7 @@ std::string best_mmproj(std::span<const std::string> names) {
 Result<std::vector<std::string>> gguf_parts(std::span<const std::string> names, std::string_view variant) {
   std::map<std::string, std::vector<std::string>> models;  // parts of each model, by name without extension
   for (const std::string& name : names)
-    if (name.ends_with(kGguf) && !is_mmproj(name))
-      models[part_of(name).stem].push_back(name);
+    if (name.ends_with(kGguf) && !is_mmproj(name)) models[part_of(name).stem].push_back(name);
   std::vector<std::string> stems, fitting;
   for (const auto& [stem, parts] : models) {
     stems.push_back(stem);

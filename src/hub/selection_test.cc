@@ -114,9 +114,8 @@ TEST(Selection, TheGgufFileOfAVariant) {
   const char* encoder = "mmproj-q8_0.gguf";
   EXPECT_THAT(files_needed(names, "Q4_K_M").value(), ElementsAre(encoder, "qwen3-q4_k_m.gguf"));
   EXPECT_THAT(files_needed(names, "q8_0").value(), ElementsAre(encoder, "qwen3-q8_0.gguf"));
-  EXPECT_THAT(
-      files_needed(names, "BF16").value(),
-      ElementsAre(encoder, "BF16/qwen3-BF16-00001-of-00002.gguf", "BF16/qwen3-BF16-00002-of-00002.gguf"));
+  EXPECT_THAT(files_needed(names, "BF16").value(), ElementsAre(encoder, "BF16/qwen3-BF16-00001-of-00002.gguf",
+                                                               "BF16/qwen3-BF16-00002-of-00002.gguf"));
   EXPECT_THAT(files_needed(names, "Q4_XS").error().message, HasSubstr("no GGUF file has the name Q4_XS"));
   EXPECT_THAT(files_needed(names, "").error().message, HasSubstr("qwen3-q4_k_m, qwen3-q8_0"));
 }

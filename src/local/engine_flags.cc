@@ -99,7 +99,8 @@ constexpr EngineFlag kModel[] = {
      "Quantise weights while loading them: int8 (one scale per row) or int4 (one scale per group of up to "
      "128 columns). The name of the checkpoint's own method (gptq, awq ..) is accepted and changes nothing"},
     {"--fp8-activations", flag::to<&E::model, &ModelOptions::fp8_activations>,
-     "On GPUs, round activations to fp8 in products with fp8 weights, as the checkpoint's quantization_config "
+     "On GPUs, round activations to fp8 in products with fp8 weights, as the checkpoint's "
+     "quantization_config "
      "says. vLLM does this by default. Answers change slightly"},
     {"--load-format", flag::to<&E::model, &ModelOptions::load_format>,
      "Source of the weights. auto: safetensors files, or else PyTorch files or a GGUF file. dummy: random "

@@ -350,8 +350,8 @@ Result<ModelSpec> load_spec(const std::string& path, const Reading& reading) {
     if (!reading.mmproj.empty()) TRY_VOID(read_pixel_format(path, reading.mmproj, spec));
   } else {
     if (!reading.mmproj.empty())
-      return invalid("mmproj", "{} is a folder, but --mmproj is only for GGUF files: a folder has its encoder",
-                     path);
+      return invalid("mmproj",
+                     "{} is a folder, but --mmproj is only for GGUF files: a folder has its encoder", path);
     TRY(const Config config, Config::load(path, reading.overrides));
     TRY(spec, describe(config));
     TRY_VOID(convert(reading.convert, config, spec));

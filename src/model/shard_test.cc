@@ -381,8 +381,7 @@ TEST(Shard, WhatCannotBeSplitIsRefusedByName) {
   spec.layers[0].second_mixer = Mamba2{.groups = 1};
   EXPECT_EQ(check_shard(spec).error().message, "is 2, but must divide 1 groups of Mamba2 heads");
   spec.layers[0].second_mixer = std::monostate();
-  spec.layers[0].feed_forward =
-      Mlp{.hidden = 32, .hidden_norm = {.kind = NormKind::rms, .stored = false}};
+  spec.layers[0].feed_forward = Mlp{.hidden = 32, .hidden_norm = {.kind = NormKind::rms, .stored = false}};
   EXPECT_EQ(check_shard(spec).error().message,
             "must be 1 for models with norms over the hidden units of MLPs");
   spec.shard.size = 1;

@@ -50,7 +50,7 @@ struct LayerSpec {
   // 2025).
   std::optional<Experts> shortcut = {};
   Residual residual = Residual::serial;
-  SphereStep sphere = {};  // only with Residual::on_sphere
+  SphereStep sphere = {};    // only with Residual::on_sphere
   NormSpec pre_norm = {};    // norm before each half
   bool mixer_normed = true;  // false: the mixer has no pre_norm
   // Norm of the halves' outputs. A layer that has both norms is called "sandwich". A half has no post_norm if

@@ -55,9 +55,8 @@ NormParameter query_norm(const Attention& a, const Namer& name) {
   if (a.norms.k_only) return {};
   if (a.norms.q_plain) return plain_norm(a, name);
   if (a.norms.square == 0) return head_norm(a, name, name.names.attention.q_norm, a.q_heads);
-  NormParameter p{.spec = a.norms.qk,
-                  .weight = name.vector({name.names.attention.q_norm}, {a.q_dim()}),
-                  .bias = {}};
+  NormParameter p{
+      .spec = a.norms.qk, .weight = name.vector({name.names.attention.q_norm}, {a.q_dim()}), .bias = {}};
   p.weight.row = a.head_dim;
   p.weight.change = square_of(a.norms.square);
   return p;
@@ -117,8 +116,11 @@ class AttentionBlock final : public Block {
     }
     if (spec.biases.gate) qkv_.bias = gate_biases(spec, name);
     if (spec.gate_square != 0)
-      qkv_.weight.scales = {{}, {}, {}, {.slot = name.vector({names.attention.gate_scale}, {spec.q_dim()}).parts[0],
-                                         .change = square_of(spec.gate_square)}};
+      qkv_.weight.scales = {{},
+                            {},
+                            {},
+                            {.slot = name.vector({names.attention.gate_scale}, {spec.q_dim()}).parts[0],
+                             .change = square_of(spec.gate_square)}};
     if (names.bounded) {
       for (std::size_t i = 0; i < rows.size(); ++i)
         apart_.push_back(name.linear({names.attention.qkv[i]}, {rows[i]}, input_dim, spec.biases.qkv));
@@ -151,8 +153,8 @@ class AttentionBlock final : public Block {
   }
 
   void list(ParameterList& list) override {
-    list.add(q_down_, q_latent_norm_, q_up_, qkv_, apart_, q_norm_, k_norm_, v_norm_, out_norm_, sinks_, slopes_,
-             distance_bias_, bounds_, head_gate_, out_);
+    list.add(q_down_, q_latent_norm_, q_up_, qkv_, apart_, q_norm_, k_norm_, v_norm_, out_norm_, sinks_,
+             slopes_, distance_bias_, bounds_, head_gate_, out_);
     if (fixed_) fixed_->list(list);
   }
 

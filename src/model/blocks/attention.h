@@ -50,7 +50,7 @@ struct HeadNorms {
   // true: the norm of queries and keys follows RoPE; false: RoPE follows the norm
   bool qk_after_rope = false;
   NormSpec v = {};             // norm of each head's values; has no stored weight
-  NormSpec out = {};  // norm over the gated outputs of all heads (Attention::output_gate); has no stored weight
+  NormSpec out = {};           // norm over the gated outputs of all heads; has no stored weight
   // If not 0, AttentionNames::q_norm is the full name of a vector with a number s for each element of each
   // query. The weight of the queries' norm is (square * s)^2. The keys' norm has no stored weight.
   float square = 0;

@@ -65,7 +65,7 @@ using FeedForwardKinds = KindList<Mlp,         //
 using OtherKinds = KindList<CrossAttention,   //
                             LayerInputs,      //
                             JoinStates,       //
-                           SphereStep,       //
+                            SphereStep,       //
                             AttendedSources,  //
                             Streams,          //
                             HyperConnections>;

@@ -79,8 +79,8 @@ class IndexerPart {
  private:
   std::int64_t queries() const { return std::int64_t{spec_.heads} * spec_.head_dim; }
 
-  // Moves the end of each index query and key to its beginning (Indexer::rotated_end). The products of queries
-  // and keys stay the same.
+  // Moves the end of each index query and key to its beginning (Indexer::rotated_end). The products of
+  // queries and keys stay the same.
   void put_end_first() {
     const std::int64_t rest = spec_.head_dim - spec_.rotated_end;
     const auto rows = [&](std::int64_t heads) {

@@ -34,9 +34,7 @@ Result<Attention> read_attention(const Config& config, Attention a, double range
   a.norms = {.qk_kind = QkNorm::shared,
              .qk = {.kind = NormKind::rms, .eps = kUnitEps / head},
              .qk_after_rope = true,
-             .out = {.kind = NormKind::rms,
-                     .eps = kUnitEps / static_cast<float>(a.q_dim()),
-                     .stored = false},
+             .out = {.kind = NormKind::rms, .eps = kUnitEps / static_cast<float>(a.q_dim()), .stored = false},
              .square = static_cast<float>(std::sqrt(head) / range)};
   a.scores.scale = 1 / (head * std::sqrt(head));
   a.output_gate = true;

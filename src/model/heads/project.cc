@@ -18,9 +18,7 @@ View in_squares(const View& rows, std::int64_t count, std::int64_t square) {
 ProjectorLayers deep_projector(const ModelSpec& spec, std::size_t index) {
   // GGUF files have the index of the layer.
   const int number = spec.names.gguf ? spec.inputs.image->deep_layers[index] : static_cast<int>(index);
-  const auto numbered = [number](const std::string& name) {
-    return fmt::format(fmt::runtime(name), number);
-  };
+  const auto numbered = [number](const std::string& name) { return fmt::format(fmt::runtime(name), number); };
   std::vector<std::string> matrices;
   for (const std::string& name : spec.names.projector.deep) matrices.push_back(numbered(name));
   return {spec, spec.inputs.image->deep_projector, matrices, numbered(spec.names.projector.deep_norms)};

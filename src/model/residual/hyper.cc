@@ -22,9 +22,7 @@ void HyperWeights::reserve(const Arena& arena) const {
   if (spec_.mixes) arena.rows<HyperMixes>(DType::f32, std::int64_t{spec_.count} * spec_.count);
 }
 
-View HyperWeights::mixes(const Step& step) const {
-  return spec_.mixes ? step.slot<HyperMixes>() : View{};
-}
+View HyperWeights::mixes(const Step& step) const { return spec_.mixes ? step.slot<HyperMixes>() : View{}; }
 
 View HyperWeights::streams(const Step& step) const {
   const View all = step.slot<HyperRows>();
