@@ -24,7 +24,7 @@ std::string best_mmproj(std::span<const std::string> names);
 
 // Returns the configuration, the tokenizer, the chat templates and weight_files(), in the order to download
 // them, weights last. If `variant` is set, or the repository only has GGUF files, returns an mmproj file, if
-// there is one, and the parts of a GGUF file. Returns not_found on "model" if weights lack or are ambiguous.
+// there is one, and the parts of a GGUF file. Returns not_found on "model" if no file fits, or several do.
 Result<std::vector<std::string>> files_needed(std::span<const std::string> names, std::string_view variant);
 
 // Returns the parts of the GGUF file that `variant` selects, in order. The errors are those of
