@@ -259,11 +259,7 @@ TEST_P(RowAttention, HyperConnections) {
                      delta = random.tensor(type, {n, dim});
     const TestTensor matrix = random.tensor(DType::f32, {rows, streams * dim}, -0.2F, 0.2F),
                      base = random.tensor(DType::f32, {rows}),
-                     scale = random.tensor(DType::f32,
-                                           {mixes   ? 3
-                                            : posts ? 2
-                                                    : 1},
-                                           0.2F, 2);
+                     scale = random.tensor(DType::f32, {mixes ? 3 : posts ? 2 : 1}, 0.2F, 2);
     const auto run = [&](Backend& backend) {
       std::pair result{x, TestTensor(DType::f32, {n, dim})};
       TestTensor post(DType::f32, {n, streams}), mix(DType::f32, {n, streams * streams});
