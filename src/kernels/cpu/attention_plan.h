@@ -18,7 +18,7 @@
 namespace octavo::cpu {
 
 constexpr std::int64_t kPieceTokens = 256;
-constexpr std::int64_t kAttentionRows = 192;  // maximum number of rows in a unit, over all its heads
+constexpr std::int64_t kAttentionRows = 96;  // maximum number of rows in a unit, over all its heads
 
 // Rows of one sequence.
 struct AttentionPart {
