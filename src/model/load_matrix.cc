@@ -382,8 +382,10 @@ Result<Fp8Rounding> rounding_of(std::span<const MatrixPart> parts, std::span<con
 }  // namespace
 
 Result<WeightPtr> load_matrix(const Checkpoint& checkpoint, const MatrixParameter& parameter,
-                              const MatrixFormats& wanted, Backend& backend, ThreadPool& pool) {
+                              MatrixFormats wanted, Backend& backend, ThreadPool& pool) {
   const std::vector<StoredTensor> tensors = tensors_of(checkpoint, parameter);
+  // Rows with factors get the format of activations; all parts of a fused matrix need the same format.
+  if (!parameter.scales.empty()) wanted.plain = wanted.activation;
   const MatrixLayout layout = matrix_layout_of(tensors, parameter, wanted);
   const MatrixFormats& formats = layout.formats;
   std::vector<LoadedPart> loaded;

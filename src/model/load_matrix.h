@@ -21,7 +21,7 @@ struct MatrixFormats {
 // checked against the checkpoint. Errors: corrupt if a number is not finite (the message names the tensor),
 // and errors of the backend.
 Result<WeightPtr> load_matrix(const Checkpoint& checkpoint, const MatrixParameter& parameter,
-                              const MatrixFormats& formats, Backend& backend, ThreadPool& pool);
+                              MatrixFormats formats, Backend& backend, ThreadPool& pool);
 
 // Returns the format of the first plain matrix. The matrices of layers are searched first. If all matrices
 // are packed, the result is the format of the norms; if all are in GGUF blocks, it is bf16.

@@ -399,9 +399,9 @@ TEST_F(PromptSoundTest, ErrorsNameThePart) {
   expect(input(long_sound), audio, "the sound has 2.6 seconds, but the model accepts at most 2");
   expect({{"type", "input_audio"}, {"input_audio", json::object()}},
          "messages[0].content[1].input_audio.data", "is missing");
-  expect({{"type", "audio_url"}, {"audio_url", "https://127.0.0.1/a.wav"}},
+  expect({{"type", "audio_url"}, {"audio_url", {{"url", "https://127.0.0.1/a.wav"}}}},
          "messages[0].content[1].audio_url", "--allowed-media-domains 127.0.0.1");
-  expect({{"type", "image_url"}, {"image_url", "data:image/png;base64,TWFu"}},
+  expect({{"type", "image_url"}, {"image_url", {{"url", "data:image/png;base64,TWFu"}}}},
          "messages[0].content[1].image_url", "demo takes sound and no images");
 }
 

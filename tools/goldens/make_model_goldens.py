@@ -195,9 +195,10 @@ def published_v4(config):
                 compress_rope_theta=ropes["compress"]["rope_theta"], expert_dtype="fp4", quantization_config=dict(quant_method="fp8", activation_scheme="dynamic", fmt="e4m3", scale_fmt="ue8m0", weight_block_size=FP8_BLOCK))
 
 
+# With few index heads, several tokens have the score 0, and which of them are selected is not defined.
 HY_V4 = dict(SMALL, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=4, rms_norm_eps=1e-6, kv_lora_rank=32, q_lora_rank=24, qk_nope_head_dim=16,
              qk_rope_head_dim=8, v_head_dim=32, moe_intermediate_size=40, n_routed_experts=5, num_experts_per_tok=2, index_topk=11, index_head_dim=24,
-             index_n_heads=6, indexer_types=["full", "full", "shared", "full"], hc_mult=3, hc_magnitude=1.5, swiglu_limit=0.6)
+             index_n_heads=20, indexer_types=["full", "full", "shared", "full"], hc_mult=3, hc_magnitude=1.5, swiglu_limit=0.6)
 
 
 def dory(config):

@@ -57,7 +57,7 @@ def rounded_cases():
 
 
 def make_rounded(out, name, quantization, packer, rounding, sizes):
-    torch.manual_seed(8)
+    torch.manual_seed(9)
     config = transformers.LlamaConfig(**sizes)
     model = transformers.LlamaForCausalLM(config).eval()
     ids = torch.randint(3, sizes["vocab_size"], (1, TOKENS))
