@@ -202,8 +202,7 @@ constexpr EngineFlag kHidden[] = {
 
 constexpr EngineFlag kCache[] = {
     {"--kv-cache-dtype", flag::to<&E::cache, &KvCacheOptions::dtype>,
-     "Number format of the KV cache: auto (the format of the activations), float16, bfloat16, fp8 (e4m3, "
-     "with scale 1), int8_per_token_head or int4_per_token_head",
+     "Number format of the KV cache. auto: the format of the activations; fp8: e4m3 with scale 1",
      OneOf{"auto|float16|bfloat16|fp8|fp8_e4m3|int8_per_token_head|int4_per_token_head"}},
     {"--block-size", flag::to<&E::cache, &KvCacheOptions::block_size>,
      "Number of tokens in a KV block; must be a multiple of 16", flag::range(16, 256)},

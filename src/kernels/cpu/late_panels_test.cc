@@ -1,13 +1,13 @@
 // Matrices whose panels are written while they are in use.
 #include "kernels/cpu/late_panels.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <thread>
 
@@ -49,11 +49,12 @@ std::int64_t mapped_pages(std::span<const std::byte> part) {
   const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   const auto first = reinterpret_cast<std::uintptr_t>(part.data()) / page;
   std::vector<std::uint64_t> entries(part.size() / page);
-  std::ifstream file("/proc/self/pagemap", std::ios::binary);
-  file.seekg(static_cast<std::streamoff>(first * sizeof entries[0]));
-  file.read(reinterpret_cast<char*>(entries.data()),
-            static_cast<std::streamsize>(entries.size() * sizeof entries[0]));
-  EXPECT_TRUE(file);
+  // Streams read numbers of bytes that this file refuses.
+  const int file = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+  const std::size_t bytes = entries.size() * sizeof entries[0];
+  EXPECT_EQ(pread(file, entries.data(), bytes, static_cast<off_t>(first * sizeof entries[0])),
+            static_cast<ssize_t>(bytes));
+  close(file);
   return std::ranges::count_if(entries, [](std::uint64_t entry) { return (entry & kPresent) != 0; });
 }
 
