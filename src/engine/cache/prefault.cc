@@ -29,7 +29,6 @@ Prefault::Prefault(std::span<std::byte> memory, bool shared)
     : memory_(memory), shared_(shared), thread_([this] { run(); }) {}
 
 Prefault::~Prefault() {
-  stopping_ = true;
   used_ = kStopping;
   used_.notify_one();
   thread_.join();
@@ -55,11 +54,11 @@ void Prefault::run() {
   if (shared_) madvise(memory_.data(), memory_.size(), MADV_HUGEPAGE);
   for (std::size_t known = 0, touched = 0;;) {
     used_.wait(known);
-    if (stopping_) return;
     known = used_;
+    if (known == kStopping) return;
     const std::size_t end = std::min(memory_.size(), known + std::clamp(known, kLeast, kMost));
     if (!shared_) touched = std::max(touched, known);
-    for (; touched < end && !stopping_; touched += kPage) {
+    for (; touched < end && used_ != kStopping; touched += kPage) {
       if (shared_) join_pages(touched);
       touch(memory_[touched]);
     }

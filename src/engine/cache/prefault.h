@@ -32,7 +32,6 @@ class Prefault {
   std::span<std::byte> memory_;
   const bool shared_;
   std::atomic<std::size_t> used_ = 0;
-  std::atomic<bool> stopping_ = false;
   std::thread thread_;
 };
 
