@@ -38,7 +38,7 @@ OCTAVO_API const char *octavo_version(void);
 typedef enum {
   OCTAVO_OK = 0,
   OCTAVO_INVALID_ARGUMENT = 1,   /* the caller's input is wrong */
-  OCTAVO_NOT_FOUND = 2,          /* a file or model does not exist */
+  OCTAVO_NOT_FOUND = 2,          /* a file, a model or a route of this model does not exist */
   OCTAVO_UNSUPPORTED = 3,        /* the input is valid, but Octavo does not support it */
   OCTAVO_CORRUPT = 4,            /* a file is damaged */
   OCTAVO_IO = 5,                 /* the operating system reported an error */

@@ -75,7 +75,7 @@ static void test_logprobs(void) {
 /* A generating model refuses pooling requests. */
 static void test_texts_are_for_other_models(void) {
   const char *body = "{\"input\": \"x\"}";
-  EXPECT(octavo_submit_texts(engine, 98, "/v1/embeddings", body, strlen(body), &error) == OCTAVO_INVALID_ARGUMENT);
+  EXPECT(octavo_submit_texts(engine, 98, "/v1/embeddings", body, strlen(body), &error) == OCTAVO_NOT_FOUND);
   EXPECT(strcmp(error.field, "model") == 0);
   EXPECT(octavo_submit_texts(engine, 98, "/v1/chat", body, strlen(body), &error) == OCTAVO_INVALID_ARGUMENT);
   EXPECT(strcmp(error.field, "route") == 0);

@@ -11,7 +11,8 @@ TEST(ProxyError, HasTheShapeOfTheProtocol) {
   EXPECT_EQ(proxy_error("/v1/messages", invalid("a", "b").error()).status, 400);
   for (const char* path : {"/v1/chat/completions", "/v1/responses", "/generate", "/unknown"})
     EXPECT_EQ(proxy_error(path, 404, "no", "model").body,
-              R"({"error":{"message":"no","type":"NotFoundError","param":"model","code":404}})")
+              R"({"error":{"message":"no","type":"NotFoundError","param":"model","code":404},)"
+              R"("detail":"Not Found"})")
         << path;
 }
 
