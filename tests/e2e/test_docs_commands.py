@@ -100,6 +100,8 @@ ELSEWHERE = {
     "curl localhost:8001/v1/embeddings": "test_openai_client_gets_the_vectors_of_transformers",
     "octavo model convert": "unit tests compare what it writes with --quantization",
     "octavo serve BAAI/bge-m3": "test_bge_m3_gives_vectors_and_weights_of_tokens",
+    "octavo serve intfloat/multilingual-e5-small": "test_late_chunks_are_means_of_token_vectors",
+    "curl localhost:8000/v1/embeddings": "test_late_chunks_are_means_of_token_vectors",
     "octavo serve naver/splade": "the unit test Families/EncoderEngine.*/splade compares its vectors with transformers",
     "octavo serve jinaai/": "test_adapters_read_texts_for_tasks",
     "octavo serve MODEL --kv-transfer-config '{\"kv_connector\": \"Mine\"": "needs a library of the reader's; LibraryStore's unit tests load one",
