@@ -145,10 +145,22 @@ bool shown(const AVPacket& packet, AVCodecID codec) {
   return codec != AV_CODEC_ID_VP8 || (packet.size > 0 && (packet.data[0] & 0x10) != 0);
 }
 
+// Returns the matrix of the stream's rotation, or null.
+const std::uint8_t* display_matrix(const AVStream& stream) {
+#if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(60, 29, 100)  // FFmpeg 6.1; FFmpeg 8 has only this function
+  const AVCodecParameters& parameters = *stream.codecpar;
+  const AVPacketSideData* data = av_packet_side_data_get(
+      parameters.coded_side_data, parameters.nb_coded_side_data, AV_PKT_DATA_DISPLAYMATRIX);
+  return data == nullptr ? nullptr : data->data;
+#else
+  return av_stream_get_side_data(&stream, AV_PKT_DATA_DISPLAYMATRIX, nullptr);
+#endif
+}
+
 // Returns the number of clockwise quarter turns that a player applies. Phones store this number in their
 // videos.
 int quarter_turns(const AVStream& stream) {
-  const auto* matrix = av_stream_get_side_data(&stream, AV_PKT_DATA_DISPLAYMATRIX, nullptr);
+  const std::uint8_t* matrix = display_matrix(stream);
   if (matrix == nullptr) return 0;
   const double degrees = av_display_rotation_get(reinterpret_cast<const std::int32_t*>(matrix));
   if (!std::isfinite(degrees)) return 0;
