@@ -157,14 +157,25 @@ void head(const HeadRow& row) {
   rotate_halves<S>(row.out, row.cos, row.sin, row.rotary / 2);
 }
 
-// Not inlined, so that compilers make a separate loop for each format and activation.
-template <class S>
-[[gnu::noinline]] void activate_part(const void* x, const void* up, Format format, Activation kind, void* y,
-                                     std::int64_t n) {
+template <class S, Activation kind, Format format>
+void activate_part(const void* x, const void* up, void* y, std::int64_t n) {
   for (std::int64_t i = 0; i < n; i += S::kLanes) {
     F<S> value = activation<S>(kind, load<S>(x, format, i, n));
     if (up != nullptr) value = S::mul(value, load<S>(up, format, i, n));
     store<S>(y, format, i, n, value);
+  }
+}
+
+// Each activation has a loop for each format: a choice inside the loop costs up to 40 % more instructions.
+template <class S, Activation kind>
+void activate_as(const void* x, const void* up, Format format, void* y, std::int64_t n) {
+  switch (format) {
+    case Format::f32:
+      return activate_part<S, kind, Format::f32>(x, up, y, n);
+    case Format::bf16:
+      return activate_part<S, kind, Format::bf16>(x, up, y, n);
+    case Format::f16:
+      return activate_part<S, kind, Format::f16>(x, up, y, n);
   }
 }
 
@@ -194,6 +205,33 @@ template <class S>
 }
 
 template <class S>
+void activate_burst(const void* x, const void* up, Format format, const ActivateRule& rule, void* y,
+                    std::int64_t n) {
+  switch (rule.kind) {
+    case Activation::silu:
+      return activate_as<S, Activation::silu>(x, up, format, y, n);
+    case Activation::gelu:
+      return activate_as<S, Activation::gelu>(x, up, format, y, n);
+    case Activation::gelu_tanh:
+      return activate_as<S, Activation::gelu_tanh>(x, up, format, y, n);
+    case Activation::relu:
+      return activate_as<S, Activation::relu>(x, up, format, y, n);
+    case Activation::relu_squared:
+      return activate_as<S, Activation::relu_squared>(x, up, format, y, n);
+    case Activation::sigmoid:
+      return activate_as<S, Activation::sigmoid>(x, up, format, y, n);
+    case Activation::tanh:
+      return activate_as<S, Activation::tanh>(x, up, format, y, n);
+    case Activation::softplus:
+      return activate_as<S, Activation::softplus>(x, up, format, y, n);
+    case Activation::swigluoai:
+      return swigluoai_part<S>(x, up, format, rule, y, n);
+    case Activation::xielu:
+      return xielu_part<S>(x, format, rule, y, n);
+  }
+}
+
+template <class S>
 void activate(const void* x, const void* up, Format format, const ActivateRule& rule, void* y,
               std::int64_t n) {
   alignas(64) std::byte burst[kBurstBytes];
@@ -202,14 +240,7 @@ void activate(const void* x, const void* up, Format format, const ActivateRule& 
     const std::int64_t count = bytes - at < kBurstBytes ? bytes - at : kBurstBytes;
     const std::byte* from = static_cast<const std::byte*>(x) + at;
     const std::byte* with = up == nullptr ? nullptr : static_cast<const std::byte*>(up) + at;
-    const std::int64_t elements = count / bytes_of(format);
-    if (rule.kind == Activation::swigluoai) {
-      swigluoai_part<S>(from, with, format, rule, burst, elements);
-    } else if (rule.kind == Activation::xielu) {
-      xielu_part<S>(from, format, rule, burst, elements);
-    } else {
-      activate_part<S>(from, with, format, rule.kind, burst, elements);
-    }
+    activate_burst<S>(from, with, format, rule, burst, count / bytes_of(format));
     write_burst<S>(burst, static_cast<std::byte*>(y) + at, count);
   }
 }
