@@ -25,7 +25,7 @@ Result<std::int64_t> DraftModel::propose(std::span<Draft> drafts) {
   for (Draft& draft : drafts) take_up(draft);
   std::erase_if(working_, [&](const Working& w) {
     if (make_room(*w.past, static_cast<int>(w.draft->text.size()) + w.draft->most - 1)) return false;
-    forget(w.draft->sequence);
+    forget_sequence(w.draft->sequence);
     return true;
   });
   std::int64_t first_ns = 0;
@@ -79,12 +79,12 @@ bool DraftModel::make_room(Past& past, int tokens) {
     const auto oldest =
         std::ranges::min_element(pasts_, {}, [](const auto& entry) { return entry.second.last_use; });
     if (oldest->second.last_use == uses_) return false;
-    forget(oldest->first);
+    forget_sequence(oldest->first);
   }
   return true;
 }
 
-void DraftModel::forget(std::uint64_t sequence) {
+void DraftModel::forget_sequence(std::uint64_t sequence) {
   const auto past = pasts_.find(sequence);
   if (past == pasts_.end()) return;
   given_up_.clear();
@@ -95,7 +95,7 @@ void DraftModel::forget(std::uint64_t sequence) {
 
 void DraftModel::end(std::uint64_t sequence, std::span<const TokenId> text, int) {
   if (const auto past = pasts_.find(sequence); past != pasts_.end()) settle(past->second, text);
-  forget(sequence);
+  forget_sequence(sequence);
 }
 
 // Plans the tokens of the texts that are not computed yet. Texts with few such tokens come first, so that

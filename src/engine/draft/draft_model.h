@@ -70,7 +70,7 @@ class DraftModel final : public Proposer {
   void find_computed(Past& past, std::span<const TokenId> text);
   void settle(Past& past, std::span<const TokenId> text);
   bool make_room(Past& past, int tokens);
-  void forget(std::uint64_t sequence);
+  void forget_sequence(std::uint64_t sequence);
   void plan_texts();
   void plan_drafts();
   void plan(const Working& w, int first, std::span<const TokenId> tokens, bool samples);

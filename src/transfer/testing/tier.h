@@ -87,8 +87,11 @@ struct Tier {
     return true;
   }
   LoadResult load(const std::vector<Hash128>& keys, int from, int first, bool cancelled = false) {
-    LoadTask task{
-        .id = 7, .first = from, .keys = keys, .cancelled = std::make_shared<std::atomic<bool>>(cancelled)};
+    LoadTask task;
+    task.id = 7;
+    task.first = from;
+    task.keys = keys;
+    task.cancelled = std::make_shared<std::atomic<bool>>(cancelled);
     for (int i = from; i < static_cast<int>(keys.size()); ++i) task.blocks.push_back({.number = first + i});
     loaded = {};
     connector->load(std::move(task));
