@@ -1,4 +1,4 @@
-// What the kernel knows about the peer of a connected TCP socket.
+// The state of the connection to a peer, from the kernel of this host.
 #pragma once
 
 namespace octavo::http {
