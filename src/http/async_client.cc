@@ -77,7 +77,7 @@ class OneCall : public Call, public std::enable_shared_from_this<OneCall> {
   void on_bytes(std::span<const char> bytes);
   bool parse(std::string_view left);
   bool has_read_request();
-  void on_peer_closed(std::string_view why, bool in_order);
+  void on_peer_closed(std::string_view why, bool in_order, bool reset);
   bool deliver();
   void fail(ErrorCode code, std::string message);
   void end(const Result<>& result, bool keeps_connection);
@@ -338,8 +338,8 @@ void OneCall::read() {
       [self = shared_from_this(), phase = phase_](const error_code& error, std::size_t count) {
         if (!self->is_in(phase)) return;
         // With TLS, a closing message must come first, so the end of the socket alone is an error.
-        if (error)
-          return self->on_peer_closed(error.message(), error == asio::error::eof && !self->link_.tls);
+        const bool reset = error != asio::error::eof;
+        if (error) return self->on_peer_closed(error.message(), !reset && !self->link_.tls, reset);
         self->on_bytes({self->received_.get(), count});
       });
 }
@@ -355,7 +355,7 @@ void OneCall::on_bytes(std::span<const char> bytes) {
   }
   has_bytes_ = has_bytes_ || !left.empty();
   if (!parse(left)) return;
-  if (!open) return on_peer_closed(link_.tls->wrong(), link_.tls->ended());
+  if (!open) return on_peer_closed(link_.tls->wrong(), link_.tls->ended(), false);
   if (link_.tls && link_.tls->has_pending() && !writing_) send_sealed({});
   read();
 }
@@ -363,11 +363,11 @@ void OneCall::on_bytes(std::span<const char> bytes) {
 // Valid after the peer has ended the connection without a reset.
 bool OneCall::has_read_request() { return !writing_ && has_reached_peer(link_.socket.native_handle()); }
 
-// in_order: HTTP or TLS permits the end of the connection here.
-void OneCall::on_peer_closed(std::string_view why, bool in_order) {
+// in_order: HTTP or TLS permits the end of the connection here. reset: the peer has reset the connection.
+void OneCall::on_peer_closed(std::string_view why, bool in_order, bool reset) {
   // If the peer closed a reused connection before it read the request, the request can be sent again on a new
   // connection. If the peer has read the request, only the caller knows whether a second attempt is safe.
-  if (reused_ && !has_bytes_ && !(in_order && has_read_request())) {
+  if (reused_ && !has_bytes_ && (reset || !has_read_request())) {
     error_code ignored;
     link_.socket.close(ignored);
     return connect();
