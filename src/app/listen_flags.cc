@@ -27,7 +27,7 @@ std::optional<LogLevel> log_level_named(std::string name) {
   for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   if (name == "debug" || name == "notset") return LogLevel::debug;
   if (name == "info") return LogLevel::info;
-  if (name == "warning") return LogLevel::warning;
+  if (name == "warning" || name == "warn") return LogLevel::warning;  // "warn": SGLang's router
   if (name == "error" || name == "critical") return LogLevel::error;
   return std::nullopt;
 }

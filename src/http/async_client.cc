@@ -1,9 +1,6 @@
 #include "http/async_client.h"
 
 #include <fmt/format.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
 
 #include <array>
 #include <atomic>
@@ -26,6 +23,7 @@
 #include "base/quoted_text.h"
 #include "http/event_loop.h"
 #include "http/exchange.h"
+#include "http/peer_socket.h"
 #include "http/response_reader.h"
 #include "http/tls.h"
 #include "http/url.h"
@@ -41,17 +39,6 @@ constexpr int kPauseMs = 2;
 constexpr std::size_t kReadBytes = 16 << 10;
 constexpr std::size_t kBuffersMax = 128;
 constexpr int kSweepMs = 1000;
-
-// Closes the connection about a minute after the host of the peer becomes unreachable (TCP keepalive). This
-// does not detect a process that hangs.
-void notice_lost_peer(int socket) {
-  constexpr std::pair<int, int> kOptions[] = {{TCP_KEEPIDLE, 15}, {TCP_KEEPINTVL, 5}, {TCP_KEEPCNT, 3}};
-  constexpr int kOn = 1, kUnacknowledgedMs = 60'000;
-  ::setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &kOn, sizeof kOn);
-  for (const auto& [option, value] : kOptions)
-    ::setsockopt(socket, IPPROTO_TCP, option, &value, sizeof value);
-  ::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUnacknowledgedMs, sizeof kUnacknowledgedMs);
-}
 
 class Loop;
 
@@ -89,7 +76,8 @@ class OneCall : public Call, public std::enable_shared_from_this<OneCall> {
   void read();
   void on_bytes(std::span<const char> bytes);
   bool parse(std::string_view left);
-  void on_peer_closed(std::string_view why, bool in_order);
+  bool has_read_request();
+  void on_peer_closed(std::string_view why, bool in_order, bool reset);
   bool deliver();
   void fail(ErrorCode code, std::string message);
   void end(const Result<>& result, bool keeps_connection);
@@ -350,8 +338,8 @@ void OneCall::read() {
       [self = shared_from_this(), phase = phase_](const error_code& error, std::size_t count) {
         if (!self->is_in(phase)) return;
         // With TLS, a closing message must come first, so the end of the socket alone is an error.
-        if (error)
-          return self->on_peer_closed(error.message(), error == asio::error::eof && !self->link_.tls);
+        const bool reset = error != asio::error::eof;
+        if (error) return self->on_peer_closed(error.message(), !reset && !self->link_.tls, reset);
         self->on_bytes({self->received_.get(), count});
       });
 }
@@ -367,16 +355,19 @@ void OneCall::on_bytes(std::span<const char> bytes) {
   }
   has_bytes_ = has_bytes_ || !left.empty();
   if (!parse(left)) return;
-  if (!open) return on_peer_closed(link_.tls->wrong(), link_.tls->ended());
+  if (!open) return on_peer_closed(link_.tls->wrong(), link_.tls->ended(), false);
   if (link_.tls && link_.tls->has_pending() && !writing_) send_sealed({});
   read();
 }
 
-// in_order: HTTP or TLS permits the end of the connection here.
-void OneCall::on_peer_closed(std::string_view why, bool in_order) {
-  // If the peer closed a reused connection before it sent a byte, it has not read the request. So the request
-  // can be sent again on a new connection.
-  if (reused_ && !has_bytes_) {
+// Valid after the peer has ended the connection without a reset.
+bool OneCall::has_read_request() { return !writing_ && has_reached_peer(link_.socket.native_handle()); }
+
+// in_order: HTTP or TLS permits the end of the connection here. reset: the peer has reset the connection.
+void OneCall::on_peer_closed(std::string_view why, bool in_order, bool reset) {
+  // If the peer closed a reused connection before it read the request, the request can be sent again on a new
+  // connection. If the peer has read the request, only the caller knows whether a second attempt is safe.
+  if (reused_ && !has_bytes_ && (reset || !has_read_request())) {
     error_code ignored;
     link_.socket.close(ignored);
     return connect();

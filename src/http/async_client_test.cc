@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/write.hpp>
@@ -233,6 +234,67 @@ TEST_F(AsyncClientTest, StreamsArePassedOnAsTheyCome) {
   ASSERT_TRUE(answer.result);
   EXPECT_EQ(answer.body, "data: 1\n\ndata: 2\n\n");
   EXPECT_EQ(answer.pieces, 2);
+}
+
+// Answers one request, and closes the connection when the next request has arrived. Answers requests on later
+// connections.
+class ClosesAfterOne {
+ public:
+  // reads: whether the second request is read before the connection is closed
+  explicit ClosesAfterOne(bool reads) : thread_([this, reads] { run(reads); }) {}
+  ~ClosesAfterOne() { thread_.join(); }
+  std::uint16_t port() const { return acceptor_.local_endpoint().port(); }
+  void stop() {
+    tcp::socket socket(io_);
+    socket.connect(acceptor_.local_endpoint());
+  }
+
+ private:
+  using tcp = boost::asio::ip::tcp;
+  static void answer(tcp::socket& socket) {
+    read_request(socket);
+    boost::asio::write(socket,
+                       boost::asio::buffer(std::string("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")));
+  }
+  // The requests of this test fit into one segment.
+  static void read_request(tcp::socket& socket) {
+    std::array<char, 4096> bytes{};
+    boost::system::error_code ended;
+    socket.read_some(boost::asio::buffer(bytes), ended);
+  }
+  void run(bool reads) {
+    {
+      tcp::socket first(io_);
+      acceptor_.accept(first);
+      answer(first);
+      first.wait(tcp::socket::wait_read);
+      if (reads) read_request(first);
+    }
+    tcp::socket second(io_);
+    acceptor_.accept(second);
+    boost::system::error_code no_request;
+    second.wait(tcp::socket::wait_read, no_request);
+    if (second.available(no_request) > 0) answer(second);
+  }
+
+  boost::asio::io_context io_;
+  tcp::acceptor acceptor_{io_, {boost::asio::ip::address_v4::loopback(), 0}};
+  std::thread thread_;
+};
+
+TEST_F(AsyncClientTest, ARequestThatThePeerHasNotReadIsSentOnANewConnection) {
+  const ClosesAfterOne peer(false);
+  EXPECT_EQ(call("/", "x", 60'000, peer.port()).body, "ok");
+  EXPECT_EQ(call("/", "x", 60'000, peer.port()).body, "ok");
+}
+
+TEST_F(AsyncClientTest, ARequestThatThePeerHasReadIsNotSentASecondTime) {
+  ClosesAfterOne peer(true);
+  EXPECT_EQ(call("/", "x", 60'000, peer.port()).body, "ok");
+  const Reply second = call("/", "x", 60'000, peer.port());
+  ASSERT_FALSE(second.result) << "the peer got the request twice";
+  EXPECT_EQ(second.result.error().code, ErrorCode::io);
+  peer.stop();
 }
 
 TEST_F(AsyncClientTest, AnAnswerCutShortIsAFailure) {

@@ -147,7 +147,7 @@ def test_the_command_line_of_sglangs_router_starts(replicas):
     one, two = replicas
     command = (f"build/release/octavo route --port {{port}} --pd-disaggregation --prefill {one} 8998 "
                f"--prefill {one.replace('127.0.0.1', 'localhost')} none --decode {two} --policy cache_aware --eviction-interval 60 "
-               f"--dp-aware --log-level info --prometheus-port {free_port()} --worker-startup-timeout-secs 300 --worker-startup-check-interval 1 "
+               f"--dp-aware --log-level warn --prometheus-port {free_port()} --worker-startup-timeout-secs 300 --worker-startup-check-interval 1 "
                "--queue-size 10 --request-id-headers x-trace --cors-allowed-origins https://a.example")
     with running(command) as (_, base):
         assert http_client.get(base + "/v1/loads").json()["workers"]

@@ -93,7 +93,7 @@ std::optional<std::int64_t> Balancer::new_tokens(const RouteRequest& request, co
 // Ranks endpoints into decision_, in at most two attempts. The first excludes the endpoints that leave_out()
 // returns. The second excludes only options.excluded, and paused endpoints if options.rested is set.
 std::optional<Refusal> Balancer::rank(Pool& from, Cycle& cycle, const ChoiceOptions& options) {
-  if (rank_named(cycle, options)) return std::nullopt;
+  if (rank_named(from, cycle, options)) return std::nullopt;
   leave_out(cycle, options.excluded);
   bool any = false;
   for (const bool last : {false, true}) {
@@ -121,12 +121,14 @@ std::optional<Refusal> Balancer::rank(Pool& from, Cycle& cycle, const ChoiceOpti
   return Refusal{429, "no endpoints available for the given request", "rejected-saturated"};
 }
 
-// Returns false if the endpoint in options.worker is not available.
-bool Balancer::rank_named(const Cycle& cycle, const ChoiceOptions& options) {
+// Returns false if the endpoint in options.worker is not available. The booking needs the number of tokens
+// that this endpoint has cached.
+bool Balancer::rank_named(Pool& from, Cycle& cycle, const ChoiceOptions& options) {
   const Member* named = options.worker.empty() ? nullptr : cycle.view.find(options.worker);
   if (!named || named->state.availability != Availability::available ||
       std::ranges::find(options.excluded, named->id) != options.excluded.end())
     return false;
+  if (!options.bodiless) from.pipeline.produce(cycle);
   decision_.clear();
   decision_.ranking.push_back({.endpoint = named->id});
   decision_.picked = 1;

@@ -202,7 +202,7 @@ class Balancer {
   void find_candidates(const FleetView& view, const RouteRequest& request, const ChoiceOptions& options,
                        std::span<const EndpointId> excluded, Candidates& found) const;
   std::optional<Refusal> rank(Pool& from, Cycle& cycle, const ChoiceOptions& options);
-  bool rank_named(const Cycle& cycle, const ChoiceOptions& options);
+  bool rank_named(Pool& from, Cycle& cycle, const ChoiceOptions& options);
   void leave_out(Cycle& cycle, std::span<const EndpointId> excluded);
   void leave_out_paused(const Cycle& cycle);
   void leave_out_full(const Cycle& cycle);

@@ -69,6 +69,21 @@ TEST(Balancer, MeasuresEndpointsByTheirAnswers) {
   balancer->ended(choice.booking, Outcome::success);
 }
 
+// The turns of a session name their endpoint.
+TEST(Balancer, TokensThatANamedEndpointHasCachedAreNoNewWork) {
+  std::int64_t now = 1'000'000;
+  const auto balancer = make("kv_aware", {.now = &now});
+  join(*balancer, "a:80");
+  join(*balancer, "b:80");
+  const RouteRequest request{.tokens = std::vector<std::uint32_t>(256, 7)};
+  for (const std::int64_t new_tokens : {256, 0}) {
+    Choice choice = balancer->choose(request, {.worker = "b:80"}).value();
+    EXPECT_EQ(choice.new_tokens, new_tokens);
+    EXPECT_EQ(balancer->load(choice.booking.endpoint).prefill_tokens, new_tokens);
+    balancer->ended(choice.booking, Outcome::success);
+  }
+}
+
 TEST(Balancer, ANewEndpointGetsItsShareGradually) {
   constexpr int kRequests = 400;
   std::int64_t now = 1'000'000;

@@ -77,7 +77,7 @@ void Pipeline::choose(Cycle& cycle, Role part, std::span<const EndpointId> exclu
 }
 
 void Pipeline::rank(Cycle& cycle, Candidates& candidates, Decision& decision) {
-  plugins_->produce(cycle);
+  produce(cycle);
   const auto [name, profile] = profile_of(cycle.request);
   if (!profile) return decision.clear();
   profile->run(cycle, candidates, decision);

@@ -64,6 +64,10 @@ class Pipeline {
   }
   std::span<const std::string> headers() const { return plugins_->headers(); }
 
+  // Computes the inputs of rank(), such as the number of cached tokens of each endpoint. rank() calls it
+  // itself.
+  void produce(Cycle& cycle) { plugins_->produce(cycle); }
+
   // Ranks the candidates, and empties the list. The ranking is empty if the filters remove all candidates,
   // or if the request header names an unknown profile.
   void rank(Cycle& cycle, Candidates& candidates, Decision& decision);

@@ -57,6 +57,10 @@ PipelineConfig manual(const PolicyOptions& o) {
       {{"", "sticky-key-picker", {{"assignment", o.assignment_mode}, {"maxIdle", o.max_idle_secs}}}});
 }
 
+PipelineConfig sticky_least_loaded(const PolicyOptions& o) {
+  return in_order({{"", "sticky-key-picker", {{"assignment", "min_group"}, {"maxIdle", o.max_idle_secs}}}});
+}
+
 PipelineConfig bucket(const PolicyOptions& o) {
   return in_order({{"", "length-bucket-picker", {{"interval", o.bucket_adjust_interval_secs}}}});
 }
@@ -83,6 +87,8 @@ constexpr Policy kPolicies[] = {
      prefix_hash},
     {"random", "a random replica", random},
     {"round_robin", "each replica in order", round_robin},
+    {"sticky_least_loaded", "vllm-router's name of manual with --assignment-mode min_group",
+     sticky_least_loaded},
 };
 
 }  // namespace

@@ -169,6 +169,19 @@ TEST(Policies, ManualStaysWithTheFirstChoice) {
   EXPECT_EQ(homes.size(), 3U);
 }
 
+TEST(Policies, StickyLeastLoadedGivesEachReplicaTheSameNumberOfConversations) {
+  TestFleet fleet(3);
+  auto sticky = policy("sticky_least_loaded", {.assignment_mode = "random"});
+  std::map<EndpointId, int> conversations;
+  for (int i = 0; i < 30; ++i) {
+    const RouteRequest request = with_key("conversation " + std::to_string(i));
+    const EndpointId home = fleet.send(sticky, request).endpoint;
+    ++conversations[home];
+    EXPECT_EQ(fleet.send(sticky, request).endpoint, home);
+  }
+  for (const EndpointId id : {0U, 1U, 2U}) EXPECT_EQ(conversations[id], 10) << id;
+}
+
 TEST(Policies, BucketPartsByLengthAndBalancesWork) {
   TestFleet fleet(2);
   auto bucket = policy("bucket");

@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <fstream>
 
+#include "base/testing/eventually.h"
 #include "base/testing/scratch_directory.h"
+#include "fleet/discover/polled_pool.h"
 
 namespace octavo::fleet {
 namespace {
@@ -63,6 +66,21 @@ TEST(Endpoints, MistakesNameTheField) {
             "endpoints[1]");
   EXPECT_EQ(field("endpoint: []"), "endpoint");
   EXPECT_EQ(field("[]"), "endpoints");
+}
+
+// A person who corrects a file waits for no longer than before the mistake.
+TEST(PolledPool, AFileThatWasWrongForLongIsReadSoonAfterItIsCorrected) {
+  constexpr int kFailures = 10;  // pauses that double would take minutes
+  std::atomic<int> reads = 0;
+  std::atomic<bool> found = false;
+  const PolledPool pool({.source = "file",
+                         .interval_ms = 1,
+                         .read = [&]() -> Result<std::vector<Endpoint>> {
+                           if (++reads <= kFailures) return invalid("endpoints", "must be a list");
+                           return std::vector<Endpoint>{};
+                         }},
+                        [&](const std::vector<Endpoint>&) { found = true; });
+  EXPECT_TRUE(eventually([&] { return found.load(); }));
 }
 
 }  // namespace

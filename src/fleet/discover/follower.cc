@@ -11,6 +11,12 @@ namespace {
 
 constexpr int kPauseMs = 500;  // pause after the first failure; each consecutive failure doubles it
 
+std::string reason_of(const Result<>& done) {
+  if (done) return "";
+  const Error& error = done.error();
+  return error.field.empty() ? error.message : fmt::format("{}: {}", error.field, error.message);
+}
+
 }  // namespace
 
 Follower::Follower(FollowerOptions options, std::function<Result<>()> once)
@@ -32,17 +38,18 @@ bool Follower::pause(int ms) {
   return !wake_.wait_for(lock, std::chrono::milliseconds(ms), [this] { return stopped_; });
 }
 
+// Logs a reason only when it changes, because some failures persist.
 void Follower::run() {
-  bool failing = false;
+  std::string reason;
   int pause_ms = 0;
   while (pause(pause_ms)) {
-    const Result<> done = once_();
-    if (!done && !failing)
-      log_warning("{}: {}; {}", options_.source, done.error().message, options_.while_failing);
-    if (done && failing) log_info("{}: connected again", options_.source);
-    pause_ms = std::min(failing ? 2 * pause_ms : kPauseMs, options_.pause_ms_max);
-    if (done) pause_ms = options_.interval_ms;
-    failing = !done;
+    const std::string now = reason_of(once_());
+    if (!now.empty() && now != reason)
+      log_warning("{}: {}; {}", options_.source, now, options_.while_failing);
+    if (now.empty() && !reason.empty()) log_info("{}: read again", options_.source);
+    pause_ms = std::min(reason.empty() ? kPauseMs : 2 * pause_ms, options_.pause_ms_max);
+    if (now.empty()) pause_ms = options_.interval_ms;
+    reason = now;
   }
 }
 

@@ -55,11 +55,12 @@ Result<PolledOptions> poll_dns(const std::string& host_and_port, int interval_ms
 }
 
 PolledPool::PolledPool(const PolledOptions& options, const Endpoints& endpoints)
-    : follower_({.source = options.source, .interval_ms = options.interval_ms},
-                [read = options.read, endpoints]() -> Result<> {
-                  TRY(std::vector<Endpoint> found, read());
-                  endpoints(std::move(found));
-                  return {};
-                }) {}
+    : follower_(
+          {.source = options.source, .interval_ms = options.interval_ms, .pause_ms_max = options.interval_ms},
+          [read = options.read, endpoints]() -> Result<> {
+            TRY(std::vector<Endpoint> found, read());
+            endpoints(std::move(found));
+            return {};
+          }) {}
 
 }  // namespace octavo::fleet

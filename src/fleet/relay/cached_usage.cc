@@ -71,6 +71,7 @@ std::string with_cached_tokens(const std::string& answer, std::int64_t tokens) {
     (*usage)["input_tokens"] = std::max<std::int64_t>(all - tokens, 0);
   } else if (const std::string_view name = details_name(*usage); !name.empty()) {
     json::value& details = (*usage)[name];
+    if (tokens == 0 && !details.is_object()) return answer;
     (details.is_object() ? details.get_object() : details.emplace_object())["cached_tokens"] = tokens;
   } else {
     return answer;

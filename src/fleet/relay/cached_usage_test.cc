@@ -37,6 +37,15 @@ TEST(CachedUsage, IsReadAndReplacedInEachApi) {
   }
 }
 
+TEST(CachedUsage, ZeroReplacesANumberButIsNotAdded) {
+  EXPECT_EQ(
+      with_cached_tokens(R"({"usage":{"prompt_tokens":8,"prompt_tokens_details":{"cached_tokens":8}}})", 0),
+      R"({"usage":{"prompt_tokens":8,"prompt_tokens_details":{"cached_tokens":0}}})");
+  for (const char* text :
+       {R"({"usage":{"prompt_tokens":8}})", R"({"usage":{"prompt_tokens":8,"prompt_tokens_details":null}})"})
+    EXPECT_EQ(with_cached_tokens(text, 0), text);
+}
+
 TEST(CachedUsage, OtherTextsStay) {
   for (const char* text :
        {"", "data: [DONE]\n\n", ": usage\n\n", R"({"usage":null})", R"({"text":"\"usage\""})", R"({"usage":)",

@@ -1,5 +1,7 @@
 #include "fleet/relay/refusal.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -51,6 +53,14 @@ bool is_the_requests_own(std::string_view body) {
   const auto answer = json_object(body);
   const auto* param = answer ? find_path(*answer, {"error", "param"}) : nullptr;
   return param && param->is_string() && !param->get_string().empty();
+}
+
+bool lacks_model(std::string_view body, std::string_view model) {
+  if (model.empty()) return false;
+  return std::ranges::any_of(std::string_view("`'\""), [&](char mark) {
+    const std::string_view close = mark == '"' ? "\\\"" : std::string_view(&mark, 1);  // a quote in JSON
+    return body.contains(fmt::format("{}{}{}", mark, model, close));
+  });
 }
 
 }  // namespace octavo::fleet

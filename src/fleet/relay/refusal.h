@@ -21,4 +21,8 @@ std::optional<std::int64_t> retry_after_s(const http::Response& answer);
 // names a field ("param"), or is the timeout that the client has set.
 bool is_the_requests_own(std::string_view body);
 
+// Returns whether the body of a 404 says that the worker does not have the model. Another worker may have it.
+// All known engines write the model's name in quotation marks.
+bool lacks_model(std::string_view body, std::string_view model);
+
 }  // namespace octavo::fleet

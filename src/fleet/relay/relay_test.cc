@@ -80,6 +80,18 @@ TEST(Refusal, SaysWhomItSpeaksOf) {
   for (const int status : {429, 503, 529}) EXPECT_TRUE(is_backpressure(status)) << status;
 }
 
+TEST(Refusal, SaysThatAModelIsMissing) {
+  for (const char* body : {R"({"error":{"message":"The model `org/m` does not exist."}})",
+                           R"({"error":"model 'org/m' not found"})",
+                           R"({"error":"model \"org/m\" not found, try pulling it first"})"}) {
+    EXPECT_TRUE(lacks_model(body, "org/m")) << body;
+    EXPECT_FALSE(lacks_model(body, "m")) << body;
+    EXPECT_FALSE(lacks_model(body, "")) << body;
+  }
+  for (const char* body : {"", R"({"detail":"Not Found"})", R"({"model":"org/m"})"})
+    EXPECT_FALSE(lacks_model(body, "org/m")) << body;
+}
+
 TEST(Refusal, ReadsRetryAfterInAllItsForms) {
   const auto seconds = [](const std::string& value) {
     return retry_after_s({.headers = {{"Retry-After", value}}});

@@ -254,17 +254,27 @@ void Forwarding::on_end(Attempt& attempt, const Result<>& result) {
   if (is<Prefilling>()) return on_prefilled(attempt, result);
   if (!result) return back_.is_complete() ? finish() : on_lost(attempt, result.error());
   if (worth_a_retry(attempt.answer.status)) return on_refused(attempt);
-  const bool elsewhere = attempt.answer.status == 404 && !in_.route().stored_id.empty() && owner_.empty();
-  if (elsewhere && !back_.begun()) {
-    attempt.reports_cost |= cost_.take_head(attempt.answer);
-    history_.refusal = for_client(attempt, std::move(attempt.answer));
-    settle(attempt, Outcome::success);
-    if (is<Answering>()) state_ = Sent{};
-    if (under_way().empty() && !send()) give_up("no replica has the id " + in_.route().stored_id);
-    return;
-  }
+  if (may_be_elsewhere(attempt)) return look_elsewhere(attempt);
   if (!is<Answering>() && !lead(attempt)) return;
   on_whole(attempt);
+}
+
+// Returns whether another worker may have what this worker does not have: a stored response, or the model,
+// if this worker has restarted with another one since its models were read.
+bool Forwarding::may_be_elsewhere(const Attempt& attempt) const {
+  if (attempt.answer.status != 404 || back_.begun() || in_halves_) return false;
+  if (!in_.route().stored_id.empty()) return owner_.empty();
+  return history_.tries < context_.options.retry.attempts_max &&
+         lacks_model(attempt.answer.body, in_.route().model);
+}
+
+void Forwarding::look_elsewhere(Attempt& attempt) {
+  attempt.reports_cost |= cost_.take_head(attempt.answer);
+  history_.refusal = for_client(attempt, std::move(attempt.answer));
+  settle(attempt, Outcome::success);
+  if (is<Answering>()) state_ = Sent{};
+  if (in_.route().stored_id.empty()) context_.monitor.refresh_models([] {});
+  if (under_way().empty() && !send()) give_up("no other replica has what the request names");
 }
 
 void Forwarding::on_whole(Attempt& attempt) {

@@ -107,6 +107,7 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   void prefill(std::shared_ptr<const std::string> body);
   std::expected<Choice, Refusal> choose_prefill();  // forwarding_nearness.cc
   void on_prefilled(Attempt& attempt, const Result<>& result);
+  void suspect(const Attempt& attempt, const Result<>& result, int status);
   void spill(const std::string& reason);
   void decode(const std::optional<std::string>& params, std::int64_t cached = 0);
   // The worker of the request's session (forwarding_session.cc):
@@ -135,6 +136,8 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
 
   void on_body(Attempt& attempt, std::string_view piece);
   void on_end(Attempt& attempt, const Result<>& result);
+  bool may_be_elsewhere(const Attempt& attempt) const;
+  void look_elsewhere(Attempt& attempt);
   void on_whole(Attempt& attempt);
   void on_trouble(Attempt& attempt, Trouble trouble);
   void on_refused(Attempt& attempt);

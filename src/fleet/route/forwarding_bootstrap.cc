@@ -70,6 +70,7 @@ void Forwarding::on_prefill_half(Attempt& attempt, const Result<>& result) {
                   result ? fmt::format("status {}", reply.status) : result.error().message);
   log_info("prefill failed at {}", reason);
   if (!result) context_.metrics.worker_failed(attempt.worker().url);
+  suspect(attempt, result, reply.status);
   if (!is<Sent>()) return;  // the response has begun, so the decode worker reports the failure
   for (const AttemptPointer& decode : under_way()) {
     std::erase(history_.tried, decode->choice.booking.endpoint);

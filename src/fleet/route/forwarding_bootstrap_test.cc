@@ -183,5 +183,27 @@ TEST_F(BootstrapTest, WithoutAPairTheRequestIsRefused) {
   wait([&] { return keeper.closed == static_cast<int>(keeper.size()); });
 }
 
+TEST_F(BootstrapTest, APrefillWorkerThatBreaksEachRequestIsNotAskedForEver) {
+  Got at_prefill, at_breaking;
+  Keeper unanswered;
+  Replica breaks("breaks", [&](auto e) { at_breaking.add(e->request()); });
+  Replica prefill("p", [&](auto e) {
+    at_prefill.add(e->request());
+    e->respond({.body = "{}"});
+  });
+  Replica decode("d", [&](auto e) {
+    const json::value body = json::parse(e->request().body);
+    wait([&] { return at_prefill.has(body) || at_breaking.has(body); });
+    at_prefill.has(body) ? e->respond({.body = "{}"}) : unanswered(e);
+  });
+  start({.pd = {.enabled = true,
+                .prefill_urls = {breaks.url(), prefill.url()},
+                .bootstrap_ports = {8998, 8998},
+                .decode_urls = {decode.url()}},
+         .health = {.breaker = {.failure_threshold = 2}}});
+  for (int i = 0; i < 12; ++i) EXPECT_EQ(post(R"({"prompt": "a"})").status, 200);
+  EXPECT_EQ(breaks.requests, 2);
+}
+
 }  // namespace
 }  // namespace octavo::fleet

@@ -52,5 +52,41 @@ TEST_F(RouterTest, ARetryAfterOfNoTimeIsNoReasonToGiveUp) {
   EXPECT_EQ(post("{}").body, "a");
 }
 
+// A worker may restart with another model between two reads of its models.
+TEST_F(RouterTest, AModelThatAReplicaNoLongerServesIsFoundAtAnother) {
+  const auto lacking = [](auto e) {
+    e->respond(
+        {.status = 404, .body = R"({"error":{"message":"The model `m` does not exist.","param":null}})"});
+  };
+  std::atomic<bool> has_b = true;
+  Replica a("a", lacking);
+  Replica b("b", [&](auto e) { has_b ? e->respond({.body = "b"}) : lacking(e); });
+  route({a.url(), b.url()});
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(post(R"({"model": "m"})").body, "b");
+  EXPECT_GT(a.requests, 0);
+  has_b = false;
+  a.requests = b.requests = 0;
+  const http::Response nowhere = post(R"({"model": "m"})");
+  EXPECT_EQ(nowhere.status, 404);
+  EXPECT_TRUE(nowhere.body.contains("`m` does not exist")) << nowhere.body;
+  EXPECT_EQ(a.requests, 1);
+  EXPECT_EQ(b.requests, 1);
+}
+
+TEST_F(RouterTest, A404ThatDoesNotNameTheModelIsForTheClient) {
+  Replica a("a", [](auto e) { e->respond({.status = 404, .body = R"({"detail":"Not Found"})"}); });
+  Replica b("b", [](auto e) { e->respond({.status = 404, .body = R"({"model":"m"})"}); });
+  route({a.url(), b.url()});
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(post(R"({"model": "m"})").status, 404);
+  EXPECT_EQ(a.requests + b.requests, 4);
+}
+
+TEST_F(RouterTest, ModelsThatCouldNotBeReadAreReadAgainSoon) {
+  Replica a("a");
+  a.models_failures = 3;
+  route({a.url()}, {.health = {.interval_ms = 50}});  // waits for the models
+  EXPECT_LT(a.probes, 100) << "the models were read at the slow interval of successful reads";
+}
+
 }  // namespace
 }  // namespace octavo::fleet

@@ -66,6 +66,7 @@ void Forwarding::on_prefilled(Attempt& attempt, const Result<>& result) {
   const std::string reason = fmt::format(
       "{}: {}", worker->url, result ? fmt::format("status {}", reply.status) : result.error().message);
   log_info("prefill failed at {}", reason);
+  if (!silent) suspect(attempt, result, reply.status);
   if (refused && is_backpressure(reply.status)) {
     history_.prefill_is_busy = true;
     if (const auto seconds = retry_after_s(reply)) balancer_.pause(*worker, *seconds);
@@ -77,6 +78,14 @@ void Forwarding::on_prefilled(Attempt& attempt, const Result<>& result) {
       in_.left_ms() > 0)
     return prefill(std::get<Prefilling>(state_).body);
   spill(reason);
+}
+
+// Notes a prefill worker that has received the request and failed. If the request succeeds elsewhere, the
+// failure counts against this worker.
+void Forwarding::suspect(const Attempt& attempt, const Result<>& result, int status) {
+  const bool failed = result ? worth_a_retry(status) && !is_backpressure(status)
+                             : result.error().code != ErrorCode::unavailable;
+  if (failed) history_.suspects.push_back(attempt.choice.endpoint);
 }
 
 // Continues without a prefill worker, or refuses the request with --enforce-disagg.

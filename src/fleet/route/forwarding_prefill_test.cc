@@ -303,5 +303,17 @@ TEST_F(RouterTest, APrefillWorkerThatNeverAnswersIsNotAskedForEver) {
   EXPECT_EQ(mute.requests, 2);
 }
 
+// It receives each request and then breaks its connection, or fails with a 500.
+TEST_F(RouterTest, APrefillWorkerThatFailsEachRequestIsNotAskedForEver) {
+  Replica decode("d");
+  Replica breaks("breaks", [](const auto&) {}), fails("fails", [](auto e) { e->respond({.status = 500}); });
+  for (Replica* prefill : {&breaks, &fails}) {
+    start({.pd = {.enabled = true, .prefill_urls = {prefill->url()}, .decode_urls = {decode.url()}},
+           .health = {.breaker = {.failure_threshold = 2}}});
+    for (int i = 0; i < 6; ++i) EXPECT_EQ(post(R"({"prompt": "a"})").status, 200);
+    EXPECT_EQ(prefill->requests, 2);
+  }
+}
+
 }  // namespace
 }  // namespace octavo::fleet

@@ -179,10 +179,16 @@ void Monitor::read_metrics(const Member& polled, const http::Response& answer) {
     known->second.models_us = 0;
 }
 
+// After a failure, reads the models again at the interval of the health checks, because until then the worker
+// counts as one that serves no other models than before.
 void Monitor::request_models(const Member& member, std::function<void()> then) {
   fetch(member, kModelsPage, [this, member, then = std::move(then)](const Result<http::Response>& answer) {
     note_key(member, kModelsPage, answer);
     if (answer && answer->status == 200) learn_models(member, answer->body);
+    const auto known = known_.find(member.endpoint->name);
+    const bool failed = !answer || answer->status >= 500;
+    if (failed && known != known_.end())
+      known->second.models_us = now_us() - std::int64_t{1000} * (kModelsMs - options_.health.interval_ms);
     then();
   });
 }

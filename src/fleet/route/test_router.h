@@ -51,6 +51,7 @@ class Replica {
   // replaces the metrics page if it is not empty; must be set before the router starts
   std::string own_metrics = {};
   std::atomic<bool> has_more = false;
+  std::atomic<int> models_failures = 0;  // number of next requests for the models that get a 503
   // cost of /octavo/cost/ID; "": the worker is another engine
   std::string unread_cost = {};
   std::atomic<int> costs_read = 0;
@@ -87,7 +88,10 @@ class Replica {
       e->respond({.content_type = "text/plain", .body = router_metrics});
       return void(++pages);
     }
-    if (path == "/v1/models") return e->respond({.body = models()});
+    if (path == "/v1/models") {
+      if (models_failures > 0 && models_failures-- > 0) return e->respond({.status = 503});
+      return e->respond({.body = models()});
+    }
     if (path.starts_with("/octavo/cost/")) {
       const bool first = ++costs_read == 1;
       if (unread_cost.empty()) return e->respond({.status = 404});

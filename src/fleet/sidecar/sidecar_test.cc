@@ -220,10 +220,16 @@ TEST_F(SidecarTest, APrefillerThatLostTheRequestGetsItAgain) {
 }
 
 TEST_F(SidecarTest, WhatTheClientDidWrongComesFromThePrefiller) {
-  Engine prefill([](const auto&) { return http::Response{.status = 400, .body = "no"}; });
+  Engine prefill([](const auto&) {
+    return http::Response{.status = 400, .headers = {{"X-Reason", "why"}}, .body = "no"};
+  });
   Engine decode(echo);
   start(decode);
-  EXPECT_EQ(post(kPrompt, prefill.address()).status, 400);
+  const http::Response refused = post(kPrompt, prefill.address());
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_EQ(refused.headers.find("X-Reason"), "why");
+  for (const char* name : {"Content-Length", "Connection", "Date"})
+    EXPECT_EQ(refused.headers.count(name), 1U) << name;
   EXPECT_TRUE(decode.received().empty());
 }
 
@@ -411,6 +417,7 @@ TEST(Sidecar, MistakesNameTheField) {
   EXPECT_EQ(field({.connector = "nonsense"}), "kv-connector");
   EXPECT_EQ(field({.allowed_prefillers = {"a:1"}}), "allowed-prefillers");
   EXPECT_EQ(field({.only_allowed = true, .allowed_prefillers = {"a/b"}}), "allowed-prefillers");
+  EXPECT_EQ(field({.http = {.tls = {.certfile = "missing.pem"}}}), "tls-cert-path");
 }
 
 }  // namespace

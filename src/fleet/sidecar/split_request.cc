@@ -167,10 +167,16 @@ void SplitRequest::call_prefiller(int port, std::string target, Then then) {
   call_ = gather({.address = std::move(address), .target = std::move(target)}, std::move(then));
 }
 
+// The client may get the reply, so the reply keeps no headers of the connection to the engine.
 std::weak_ptr<http::Call> SplitRequest::gather(http::CallRequest request, Then then) {
   const auto reply = std::make_shared<http::Response>();
+  const std::string engine_url = request.address.url();
   return loop_.call(std::move(request),
-                    {.head = [reply](http::Response head) { *reply = std::move(head); },
+                    {.head =
+                         [reply, engine_url](http::Response head) {
+                           head.headers = passed_back(head.headers, engine_url);
+                           *reply = std::move(head);
+                         },
                      .body =
                          [reply](std::string_view piece) {
                            if (reply->body.size() < kGatheredBytesMax) reply->body += piece;
