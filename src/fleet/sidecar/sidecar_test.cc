@@ -255,7 +255,10 @@ TEST_F(SidecarTest, OfSeveralTheFirstOrAnyOne) {
 }
 
 TEST_F(SidecarTest, StreamsSayWhatThePrefillerHadCached) {
-  Engine prefill([](const auto&) { return respond_with(R"({"kv_transfer_params":{}})"); });
+  Engine prefill([](const auto&) {
+    return respond_with(
+        R"({"kv_transfer_params":{},"usage":{"prompt_tokens":8,"prompt_tokens_details":{"cached_tokens":3}}})");
+  });
   Engine decode([](const auto&) {
     return streams(
         "data: {\"choices\":[{\"text\":\"a\"}]}\n\n: beat\n\n"
@@ -265,7 +268,7 @@ TEST_F(SidecarTest, StreamsSayWhatThePrefillerHadCached) {
   EXPECT_EQ(
       post(R"({"prompt":"a","stream":true})", prefill.address()).body,
       "data: {\"choices\":[{\"text\":\"a\"}]}\n\n: beat\n\n"
-      "data: {\"usage\":{\"prompt_tokens\":8,\"prompt_tokens_details\":{\"cached_tokens\":0}}}\n\ndata: "
+      "data: {\"usage\":{\"prompt_tokens\":8,\"prompt_tokens_details\":{\"cached_tokens\":3}}}\n\ndata: "
       "[DONE]\n\n");
 }
 
