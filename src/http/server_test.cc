@@ -417,16 +417,6 @@ TEST_F(ServerTest, StopAnswersTheFirstRequestOfANewConnection) {
 }
 
 // Servers replace each other on a port while clients connect. No connection is reset.
-TEST(Servers, AddressesOfIpv6HaveBrackets) {
-  const auto answer = [](std::shared_ptr<Exchange> exchange) { exchange->respond({.body = "here"}); };
-  const auto server = Server::start({.host = "::1"}, answer);
-  if (!server) GTEST_SKIP() << server.error().message;
-  EXPECT_EQ((*server)->address(), "http://[::1]:" + std::to_string((*server)->port()));
-  const auto second = Server::start({.host = "::1", .port = (*server)->port()}, answer);
-  ASSERT_FALSE(second);
-  EXPECT_THAT(second.error().message, testing::HasSubstr((*server)->address().substr(7)));
-}
-
 TEST(Servers, ShareAPort) {
   std::atomic<int> answered = 0, answered_by_next = 0;
   const auto answering = [](std::atomic<int>& count) {
