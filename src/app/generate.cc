@@ -232,7 +232,9 @@ void add_generate(CLI::App& program, Outcome& outcome) {
   add_engine_flags(*command, options->runtime.engine);
   add_hub_flags(*command, options->runtime.hub, environment);
   add_sampling_flags(*command, options->sampling);
-  command->add_option("-p,--prompt", options->prompts, "Prompt; can be given several times");
+  // One value for each flag, so that the argument after it is the model and not another prompt.
+  command->add_option("-p,--prompt", options->prompts, "Prompt; can be given several times")
+      ->allow_extra_args(false);
   command->add_option("-i,--input", options->input,
                       "File with one prompt per line, or a .jsonl file with one request body per line; - "
                       "means standard input");
@@ -250,6 +252,7 @@ void add_generate(CLI::App& program, Outcome& outcome) {
   command
       ->add_option("--choice", options->choices,
                    "Text that an answer may be; given several times, the answer is one of them")
+      ->allow_extra_args(false)
       ->group("Structured output");
   outcome.runs(*command, options, generate);
 }

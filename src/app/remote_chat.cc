@@ -44,7 +44,7 @@ class RemoteChat final : public ChatBackend {
   }
 
   std::string name() const override {
-    return fmt::format("{} at {}:{}", model_, options_.host, options_.port);
+    return fmt::format("{} at {}", model_, http::host_and_port(options_.host, options_.port));
   }
 
   Result<Turn> answer(const object& request, const ShowPiece& show) override {

@@ -23,12 +23,14 @@ CLI::Option* add_flag(CLI::App& command, const SamplingField& field, boost::json
     return command.add_flag_callback(flag, [&body, name = field.name] { body[name] = true; }, help);
   } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
     using Texts = std::vector<std::string>;
-    return command.add_option_function<Texts>(
-        flag,
-        [&body, name = field.name](const Texts& texts) {
-          body[name] = boost::json::array(texts.begin(), texts.end());
-        },
-        help + "; can be given several times");
+    return command
+        .add_option_function<Texts>(
+            flag,
+            [&body, name = field.name](const Texts& texts) {
+              body[name] = boost::json::array(texts.begin(), texts.end());
+            },
+            help + "; can be given several times")
+        ->allow_extra_args(false);
   } else if constexpr (std::is_same_v<T, double>) {
     return add_value_flag<double>(command, field, body);
   } else {

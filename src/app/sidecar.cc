@@ -13,6 +13,7 @@
 #include "fleet/decide/parameters.h"
 #include "fleet/sidecar/connector.h"
 #include "fleet/sidecar/sidecar.h"
+#include "http/url.h"
 #include "local/flag_table.h"
 
 namespace octavo {
@@ -78,7 +79,7 @@ Result<> run(SidecarCommand& c) {
   StopSignals signals;
 
   fleet::SidecarOptions& o = c.options;
-  o.decoder_url = fmt::format("http://{}:{}", c.decoder_host, c.decoder_port);
+  o.decoder_url = "http://" + http::host_and_port(c.decoder_host, c.decoder_port);
   constexpr double kHourUs = 3600e6;
   const auto backoff = fleet::duration_us(c.retry_backoff);
   if (!backoff || !(*backoff >= 0 && *backoff <= kHourUs))
@@ -88,7 +89,8 @@ Result<> run(SidecarCommand& c) {
   TRY(o.tracer, start_tracer(c.traces_endpoint, "octavo-sidecar"));
   const std::string connector = o.connector;
   TRY(const auto sidecar, fleet::Sidecar::start(std::move(o)));
-  log_info("{} in front of {}:{} on {}", connector, c.decoder_host, c.decoder_port, sidecar->address());
+  log_info("{} in front of {} on {}", connector, http::host_and_port(c.decoder_host, c.decoder_port),
+           sidecar->address());
 
   signals.wait();
   log_info("stopping: running requests may take up to {} s to end", c.shutdown_grace_s);

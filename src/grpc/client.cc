@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "http/client.h"
+#include "http/url.h"
 
 namespace octavo::grpc {
 namespace {
@@ -89,7 +90,7 @@ SessionPointer session_of(Exchange& exchange) {
 }
 
 void submit(nghttp2_session* session, const UnaryCall& call) {
-  const std::string authority = fmt::format("{}:{}", call.host, call.port);
+  const std::string authority = http::host_and_port(call.host, call.port);
   const std::array<nghttp2_nv, 6> fields{
       request_field(":method", "POST"),  request_field(":scheme", "http"),
       request_field(":path", call.path), request_field(":authority", authority),

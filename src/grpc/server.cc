@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "grpc/connection.h"
 #include "http/event_loop.h"
+#include "http/url.h"
 
 namespace octavo::grpc {
 
@@ -61,8 +62,8 @@ Result<> Server::State::listen() {
     if (!error) acceptor->listen(asio::socket_base::max_listen_connections, error);
   }
   if (error || !acceptor)
-    return field_failure(options.field, ErrorCode::io, "cannot listen on {}:{}: {}", options.host,
-                         options.port, error.message());
+    return field_failure(options.field, ErrorCode::io, "cannot listen on {}: {}",
+                         http::host_and_port(options.host, options.port), error.message());
   port = acceptor->local_endpoint().port();
   pause.emplace(loops.front()->loop.io());
   return {};

@@ -445,10 +445,7 @@ void OneCall::close() {
 
 }  // namespace
 
-std::string Address::text() const {
-  return host.find(':') == std::string::npos ? fmt::format("{}:{}", host, port)
-                                             : fmt::format("[{}]:{}", host, port);
-}
+std::string Address::text() const { return host_and_port(host, port); }
 
 std::string Address::url() const { return (tls ? "https://" : "http://") + text(); }
 

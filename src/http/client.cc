@@ -61,8 +61,8 @@ Result<int> connected_socket(const ClientOptions& options) {
     ::close(fd);
   }
   if (!tried) return field_failure("host", ErrorCode::unsupported, "{} has no public address", options.host);
-  return field_failure("port", ErrorCode::io, "cannot connect to {}:{}: {}", options.host, options.port,
-                       std::strerror(errno));
+  return field_failure("port", ErrorCode::io, "cannot connect to {}: {}",
+                       host_and_port(options.host, options.port), std::strerror(errno));
 }
 
 }  // namespace

@@ -27,6 +27,7 @@
 #include "http/connection.h"
 #include "http/event_loop.h"
 #include "http/server_loop.h"
+#include "http/url.h"
 
 namespace octavo::http {
 
@@ -92,8 +93,8 @@ Result<> Server::State::listen() {
   if (error || found.empty())
     return field_failure("host", ErrorCode::io, "cannot resolve {}: {}", options.host, error.message());
   if (error = listen_at(found.begin()->endpoint()); error)
-    return field_failure("port", ErrorCode::io, "cannot listen on {}:{}: {}", options.host, options.port,
-                         error.message());
+    return field_failure("port", ErrorCode::io, "cannot listen on {}: {}",
+                         host_and_port(options.host, options.port), error.message());
   tcp::endpoint bound;
   const Protocol::endpoint local = acceptor->local_endpoint();
   std::memcpy(bound.data(), local.data(), std::min(local.size(), bound.capacity()));
@@ -231,7 +232,8 @@ std::uint16_t Server::port() const { return state_->port; }
 std::string Server::address() const {
   const ServerOptions& options = state_->context->options;
   if (!options.uds.empty()) return "unix:" + options.uds;
-  return fmt::format("{}://{}:{}", options.tls.enabled() ? "https" : "http", options.host, state_->port);
+  return fmt::format("{}://{}", options.tls.enabled() ? "https" : "http",
+                     host_and_port(options.host, state_->port));
 }
 
 std::size_t Server::connections() const { return state_->connections(); }

@@ -17,6 +17,8 @@ constexpr std::string_view kHostCharacters =
 // Returns true for a character that a request line must not contain.
 bool forbidden(char c) { return static_cast<unsigned char>(c) <= 0x20 || c == 0x7f; }
 
+std::string bracketed(const std::string& host) { return host.contains(':') ? "[" + host + "]" : host; }
+
 // Removes dot segments (RFC 3986, section 5.2.4).
 std::string without_dots(std::string_view path) {
   std::string out;
@@ -98,9 +100,12 @@ bool same_origin(const Url& a, const Url& b) {
   return a.tls == b.tls && a.port == b.port && equal_ignoring_case(a.host, b.host);
 }
 
+std::string host_and_port(const std::string& host, int port) {
+  return fmt::format("{}:{}", bracketed(host), port);
+}
+
 std::string host_header(const std::string& host, std::uint16_t port, bool tls) {
-  const std::string name = host.find(':') == std::string::npos ? host : "[" + host + "]";
-  return port == default_port(tls) ? name : fmt::format("{}:{}", name, port);
+  return port == default_port(tls) ? bracketed(host) : host_and_port(host, port);
 }
 
 }  // namespace octavo::http

@@ -26,6 +26,9 @@ Result<Url> redirected(const Url& base, std::string_view location);
 // Returns true if scheme, host and port are equal. Credentials for one URL may then be sent to the other.
 bool same_origin(const Url& a, const Url& b);
 
+// Returns "host:port", with brackets around an IPv6 address, as in URLs.
+std::string host_and_port(const std::string& host, int port);
+
 // Returns the value of the Host header. Leaves out the default port of the scheme.
 std::string host_header(const std::string& host, std::uint16_t port, bool tls);
 

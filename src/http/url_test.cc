@@ -58,6 +58,11 @@ TEST(Url, RelativeReferences) {
     EXPECT_FALSE(redirected(base, none).has_value()) << none;
 }
 
+TEST(Url, HostAndPort) {
+  EXPECT_EQ(host_and_port("a", 80), "a:80");
+  EXPECT_EQ(host_and_port("::1", 80), "[::1]:80");
+}
+
 TEST(Url, HostHeader) {
   EXPECT_EQ(host_header("a", 443, true), "a");
   EXPECT_EQ(host_header("a", 443, false), "a:443");

@@ -147,6 +147,15 @@ TEST_F(CohereChatTest, TemplatesGetDocumentsWithIdAndData) {
   EXPECT_EQ(prompt().substr(end), "strict");
 }
 
+TEST_F(CohereChatTest, EnforcesTheSchemaUnderBothOfItsNames) {
+  serve_text("{}");
+  for (const std::string field : {"json_schema", "schema"}) {
+    chat(R"("response_format":{"type":"json_object",")" + field + R"(":{"type":"integer"}})");
+    ASSERT_TRUE(engine_->last_request.grammar) << field;
+    EXPECT_EQ(engine_->last_request.grammar->text, R"({"type":"integer"})") << field;
+  }
+}
+
 TEST_F(CohereChatTest, NamesCoheresFieldsInErrors) {
   serve_text("x");
   EXPECT_EQ(refused(R"({"messages":[{"role":"user","content":"Hi"}]})"), "model: is missing");

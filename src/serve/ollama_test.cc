@@ -60,11 +60,13 @@ TEST_F(OllamaTest, OptionsAreSamplingFields) {
   EXPECT_FLOAT_EQ(static_cast<float>(sampling.penalties.repetition), 1.25F);
 }
 
-TEST_F(OllamaTest, ANegativeNumberOfTokensIsNoLimit) {
+TEST_F(OllamaTest, ANumberOfTokensOfZeroOrLessIsNoLimit) {
   serve_text("Hi");
-  (void)reply("/api/generate",
-              R"({"model":"demo","stream":false,"prompt":"x","options":{"num_predict":-1}})");
-  EXPECT_GT(engine_->last_request.sampling.max_tokens, 100);
+  for (const std::string most : {"-2", "-1", "0"}) {
+    (void)reply("/api/generate",
+                R"({"model":"demo","stream":false,"prompt":"x","options":{"num_predict":)" + most + "}}");
+    EXPECT_GT(engine_->last_request.sampling.max_tokens, 100) << most;
+  }
 }
 
 TEST_F(OllamaTest, ErrorsNameOllamasFields) {

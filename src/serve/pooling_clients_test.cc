@@ -118,6 +118,11 @@ TEST_F(PoolingTest, OllamasVectorsAreThoseOfOpenAi) {
   EXPECT_EQ(post("/api/embeddings", R"({"model":"demo","prompt":"abc"})").body,
             R"({"embedding":)" + vector + "}");
   EXPECT_EQ(post("/api/embeddings", R"({"model":"demo","prompt":["abc","d"]})").status, 400);
+  for (const std::string none : {"", R"(,"input":"")", R"(,"input":[])"})
+    EXPECT_EQ(post("/api/embed", R"({"model":"demo")" + none + "}").body,
+              R"({"model":"demo","embeddings":[],"prompt_eval_count":0})");
+  EXPECT_EQ(post("/api/embeddings", R"({"model":"demo","prompt":""})").body, R"({"embedding":[]})");
+  EXPECT_EQ(post("/api/embed", R"({"model":"other"})").status, 404);
 }
 
 }  // namespace

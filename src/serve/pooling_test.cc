@@ -145,6 +145,17 @@ TEST_F(PoolingTest, RerankersReadPairs) {
   EXPECT_THAT(refusal("/rerank", R"({"query":"a","documents":[7]})"), HasSubstr("documents"));
 }
 
+TEST_F(PoolingTest, AnEmptyTextOfAPairIsNamed) {
+  serve_embedder();
+  const std::pair<const char*, const char*> bodies[] = {
+      {R"("text_1":"","text_2":"a")", "text_1: a text"},
+      {R"("queries":["a",""],"documents":["a","b"])", "queries[1]: a text"},
+      {R"("text_1":"a","text_2":["b",""])", "text_2[1]: a text"}};
+  for (const auto& [fields, message] : bodies)
+    EXPECT_THAT(refusal("/score", std::string("{") + fields + "}"), HasSubstr(message));
+  EXPECT_THAT(refusal("/rerank", R"({"query":"","documents":["a"]})"), HasSubstr("query: a text"));
+}
+
 TEST_F(PoolingTest, ClassifyNamesTheLabel) {
   serve([](const Request&, int) { return Script{.pooled = {1, 3, 2}}; },
         [&](ServeOptions&, http::ServerOptions&) {

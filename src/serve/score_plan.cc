@@ -52,6 +52,7 @@ using Media = openai::ChatPrompt::Media;
 
 // A query or a document: its media, and its text after their placeholders.
 struct MarkedText {
+  std::string_view field;
   std::string text;
   std::span<const Media> media;
 };
@@ -63,7 +64,8 @@ Result<std::vector<MarkedText>> marked_texts(const Service& service,
                                              std::span<const Media>& media) {
   std::vector<MarkedText> texts;
   for (const openai::ScoreInput& input : inputs) {
-    MarkedText& marked = texts.emplace_back(MarkedText{.text = {}, .media = media.first(input.media)});
+    MarkedText& marked =
+        texts.emplace_back(MarkedText{.field = input.field, .text = {}, .media = media.first(input.media)});
     media = media.subspan(input.media);
     for (const Media& one : marked.media) marked.text += token_of(service, one.kind);
     TRY(const std::string text, shortened(service, input.text, most));
@@ -175,7 +177,7 @@ Result<PoolingPlan> score_pairs(const Service& service, openai::ScoreRequest req
   const auto add = [&](const MarkedText& first, const MarkedText* second) -> Result<> {
     TRY(texts.emplace_back(),
         tokens_of_pair(service, first, second, pairs.template_kwargs, most, parts.emplace_back()));
-    return check_length(texts.back().ids.size(), longest, "documents");
+    return check_length(texts.back().ids.size(), longest, (second != nullptr ? *second : first).field);
   };
   for (std::size_t i = 0; reads_pairs && i < documents.size(); ++i)
     TRY_VOID(add(queries[queries.size() == 1 ? 0 : i], &documents[i]));

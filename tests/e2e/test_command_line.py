@@ -235,6 +235,8 @@ def test_bench_step_says_where_the_time_went(tmp_path):
     (["generate", "-p", "x", "--temperature", "3"], "temperature"),
     (["generate", "-p", "x", "--max-tokens", "0"], "max_tokens"),
     (["generate", "-p", "x", "--model", "no/such/folder"], "model: no/such/folder does not exist"),
+    (["generate", "-p", "x", "no/such/folder"], "model: no/such/folder does not exist"),
+    (["generate", "-p", "x", "--stop", "a", "no/such/folder"], "model: no/such/folder does not exist"),
     (["serve", "org/name@../x"], "a branch, a tag or a commit"),
     (["chat", "--url", "ftp://localhost:1"], "must be HOST:PORT"),
     (["generate", "-p", "x", "--max-model-len", "100000"], "max_model_len"),

@@ -10,6 +10,7 @@
 #include "fleet/discover/etcd_call.h"
 #include "fleet/discover/registration.h"
 #include "fleet/discover/worker_record.h"
+#include "http/url.h"
 
 namespace octavo::fleet {
 namespace {
@@ -29,7 +30,7 @@ class EtcdEntry : public ListEntry {
       : etcd_(*options.etcd), host_(options.host), lease_s_(options.lease_s), worker_(std::move(worker)) {}
 
   std::string name() const override {
-    return fmt::format("etcd {}:{}, {}", etcd_.url.host, etcd_.url.port, etcd_.prefix);
+    return fmt::format("etcd {}, {}", http::host_and_port(etcd_.url.host, etcd_.url.port), etcd_.prefix);
   }
 
   Result<> keep() override {

@@ -9,6 +9,7 @@
 #include "fleet/discover/registration.h"
 #include "fleet/discover/worker_record.h"
 #include "http/client.h"
+#include "http/url.h"
 
 namespace octavo::fleet {
 namespace {
@@ -38,7 +39,7 @@ class RouterEntry : public ListEntry {
         api_key_(options.api_key),
         worker_(std::move(worker)) {}
 
-  std::string name() const override { return fmt::format("router {}:{}", router_.host, router_.port); }
+  std::string name() const override { return "router " + http::host_and_port(router_.host, router_.port); }
 
   Result<> keep() override {
     std::string host = host_;

@@ -153,6 +153,8 @@ Result<> convert_response_format(Fields& fields, json::object& chat) {
   if (type == "text") return {};
   if (type != "json_object") return invalid("response_format.type", "must be \"text\" or \"json_object\"");
   TRY(const json::object* schema, f.object("json_schema"));
+  TRY(const json::object* older, f.object("schema"));  // name of the field in Cohere's older API
+  if (!schema) schema = older;
   chat["response_format"] = json::object{{"type", "json_object"}};
   if (schema)
     chat["response_format"] =

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "http/url.h"
 #include "openai/request_fields.h"
 #include "serve/openai/responses_tools.h"
 
@@ -51,7 +52,7 @@ Result<http::Url> read_url(Fields& fields) {
 // Returns the index in Options::allowed of the entry for the URL. An entry with the port has precedence over
 // one without.
 Result<std::size_t> entry_of(const http::Url& url, const std::string& name, const Options& options) {
-  const std::string with_port = fmt::format("{}:{}", url.host, url.port);
+  const std::string with_port = http::host_and_port(url.host, url.port);
   for (const std::string& host : {with_port, url.host})
     for (std::size_t i = 0; i < options.allowed.size(); ++i)
       if (http::equal_ignoring_case(options.allowed[i], host)) return i;

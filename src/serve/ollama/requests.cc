@@ -105,6 +105,10 @@ Result<> convert_think(Fields& fields, json::object& out) {
   return {};
 }
 
+bool has_texts(const json::value* input) {
+  return input && *input != json::value("") && *input != json::value(json::array());
+}
+
 Result<> convert_options(Fields& fields, json::object& out, std::vector<std::string>& unknown) {
   TRY(const json::object* options, fields.object("options"));
   if (!options) return {};
@@ -116,9 +120,9 @@ Result<> convert_options(Fields& fields, json::object& out, std::vector<std::str
     else
       out[known->second] = value;
   }
-  // In Ollama's API, a negative num_predict means that there is no limit.
+  // In Ollama's API, a num_predict of 0 or less means that there is no limit.
   const json::value* most = out.if_contains("max_tokens");
-  if (most && most->is_int64() && most->get_int64() < 0) out.erase("max_tokens");
+  if (most && most->is_int64() && most->get_int64() <= 0) out.erase("max_tokens");
   return {};
 }
 
@@ -269,11 +273,11 @@ Result<json::object> embedding_body(const json::object& body) {
   if (model.empty()) return invalid("model", "is missing");
   const json::value* input = fields.any("input");
   if (!input) input = fields.any("prompt");
-  if (!input) return invalid("input", "is missing");
   TRY_VOID(read_keep_alive(body));
   bool truncate = true;
   TRY_VOID(fields.boolean("truncate", truncate));
-  json::object out{{"model", model}, {"input", *input}, {"encoding_format", "float"}};
+  json::object out{{"model", model}, {"encoding_format", "float"}};
+  if (has_texts(input)) out["input"] = *input;
   if (truncate) out["truncate_prompt_tokens"] = -1;
   if (const json::value* dimensions = fields.any("dimensions")) out["dimensions"] = *dimensions;
   return out;

@@ -29,7 +29,7 @@ Result<Request> parse_chat(const boost::json::object& body, const openai::Reques
 Result<Request> parse_generate(const boost::json::object& body, const openai::RequestRules& rules,
                                bool has_template);
 // Makes the body of /v1/embeddings from the body of /api/embed (with `input`) or of the older
-// /api/embeddings (with `prompt`).
+// /api/embeddings (with `prompt`). It has no `input` if the body has no text: such a request loads a model.
 Result<boost::json::object> embedding_body(const boost::json::object& body);
 
 }  // namespace octavo::ollama

@@ -176,7 +176,7 @@ Result<ScoreInput> read_score_input(const json::value& item, const std::string& 
                                     const RequestRules& rules, std::vector<ChatPrompt::Media>& media) {
   const json::object* object = item.if_object();
   const json::value* content = object != nullptr ? object->if_contains("content") : nullptr;
-  ScoreInput input;
+  ScoreInput input{.field = field, .text = {}};
   if (content == nullptr || !content->is_array()) {
     TRY(input.text, item_text(content != nullptr ? *content : item, field));
     return input;

@@ -89,6 +89,7 @@ struct PairOptions {
 
 // A query or a document.
 struct ScoreInput {
+  std::string field;  // name in the body, such as "documents[2]"
   std::string text;
   std::size_t media = 0;         // number of images and videos, whose placeholders precede the text
   boost::json::value content{};  // the list of parts as the client sent it; null: the client sent a text

@@ -101,6 +101,11 @@ Result<std::string> named_model(const json::object& body, const openai::RequestR
 Result<> embed(const ServicePtr& service, const ExchangePtr& exchange, bool several, VectorsReply reply) {
   TRY(const json::object body, openai::parse_body(exchange->take_body()));
   TRY(const json::object wanted, ollama::embedding_body(body));
+  if (!wanted.contains("input")) {  // clients of Ollama load a model with such a request
+    TRY(const std::string model, named_model(body, service->options.rules));
+    exchange->respond({.body = reply(model, 0, "")});
+    return {};
+  }
   if (!several && !wanted.at("input").is_string())
     return invalid("prompt", "must be one text: send several texts to /api/embed");
   const http::Request& request = exchange->request();
@@ -143,7 +148,7 @@ Result<> ollama_embed(const ServicePtr& service, const ExchangePtr& exchange) {
 
 Result<> ollama_embeddings(const ServicePtr& service, const ExchangePtr& exchange) {
   return embed(service, exchange, false, [](std::string_view, std::int64_t, std::string_view data) {
-    return fmt::format(R"({{"embedding":{}}})", data);
+    return fmt::format(R"({{"embedding":{}}})", data.empty() ? "[]" : data);
   });
 }
 

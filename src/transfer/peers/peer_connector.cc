@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "http/url.h"
 #include "transfer/peers/ucx_plugin.h"
 
 namespace octavo {
@@ -81,7 +82,8 @@ Result<> PeerConnector::listen() {
       leases_, cache_.read, cache_.native, cache_.wake);
   if (!server) return field_failure("", server.error().code, "side channel {}", server.error().message);
   server_ = *std::move(server);
-  log_info("KV blocks of engine {} at {}:{}", options_.engine_id, options_.host, server_->port());
+  log_info("KV blocks of engine {} at {}", options_.engine_id,
+           http::host_and_port(options_.host, server_->port()));
   return {};
 }
 
