@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "http/empty_buffers.h"
+#include "http/peer_socket.h"
 #include "http/target.h"
 
 namespace octavo::http {
@@ -90,7 +91,9 @@ void Connection::enter(Phase phase, int timeout_ms) {
 }
 
 void Connection::sweep(std::int64_t now) {
-  if (sending_.deadline_us != 0 && now > sending_.deadline_us) return close(CloseReason::too_slow);
+  if (sending_.deadline.is_reached(now) &&
+      !sending_.deadline.extend(now, unacknowledged_bytes(socket_.native_handle())))
+    return close(CloseReason::too_slow);
   if (in_.deadline_us == 0 || now <= in_.deadline_us) return;
   if (phase_ == Phase::header || phase_ == Phase::body)
     return refuse(408, "the request took too long to arrive");

@@ -21,6 +21,7 @@
 #include "http/server.h"
 #include "http/server_loop.h"
 #include "http/server_tls.h"
+#include "http/write_deadline.h"
 
 namespace octavo::http {
 
@@ -73,7 +74,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   };
   struct Sending {
     bool active = false;
-    std::int64_t deadline_us = 0;  // 0: no deadline
+    WriteDeadline deadline;
     std::string bytes;
     std::size_t sent = 0;
   };

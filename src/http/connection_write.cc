@@ -141,14 +141,14 @@ void Connection::flush() {
 }
 
 void Connection::write_some() {
-  sending_.deadline_us = now_us() + std::int64_t{context_->options.write_ms_max} * 1000;
+  sending_.deadline.start(now_us(), std::int64_t{context_->options.write_ms_max} * 1000);
   const auto rest = asio::buffer(sending_.bytes) + sending_.sent;
   socket_.async_write_some(rest, [self = shared_from_this()](const error_code& error, std::size_t count) {
     if (error) return self->close(CloseReason::client_disconnected);
     self->sending_.sent += count;
     if (self->sending_.sent < self->sending_.bytes.size()) return self->write_some();
     self->sending_.active = false;
-    self->sending_.deadline_us = 0;
+    self->sending_.deadline.stop();
     self->sending_.bytes.clear();
     release_if_large(self->sending_.bytes);
     self->flush();

@@ -19,9 +19,11 @@ void notice_lost_peer(int socket) {
   ::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUnacknowledgedMs, sizeof kUnacknowledgedMs);
 }
 
-bool has_reached_peer(int socket) {
-  int bytes = 0;  // written but not acknowledged
-  return ::ioctl(socket, SIOCOUTQ, &bytes) == 0 && bytes == 0;
+int unacknowledged_bytes(int socket) {
+  int bytes = 0;
+  return ::ioctl(socket, SIOCOUTQ, &bytes) == 0 ? bytes : -1;
 }
+
+bool has_reached_peer(int socket) { return unacknowledged_bytes(socket) == 0; }
 
 }  // namespace octavo::http

@@ -49,7 +49,7 @@ struct ServerOptions {
   int body_ms_max = 300'000;  // 408; maximum time from the end of the header to the end of the body
   // An idle connection closes after this time without a request.
   int idle_ms_max = 75'000;
-  // A connection closes if the client reads nothing for this time.
+  // A connection closes if the client reads nothing for this time, or at most twice this time.
   int write_ms_max = 60'000;
 
   TlsOptions tls{};
