@@ -32,7 +32,7 @@ COLUMNS = 3
 
 def panel(axes, title: str, result: dict) -> None:
     workloads = {name: rates for name, rates in result["workloads"].items() if rates}
-    entries = [name for name, about in result["engines"].items() if "error" not in about]
+    entries = [name for name in result["engines"] if any(name in rates for rates in workloads.values())]
     height = 0.8 / len(entries)
     for row, rates in enumerate(workloads.values()):
         medians = {name: statistics.median(values) for name, values in rates.items()}

@@ -83,7 +83,10 @@ TEST_F(FlagTable, RowsCallFunctions) {
 }
 
 TEST_F(FlagTable, ErrorsNameFlagAndField) {
-  EXPECT_EQ(parse({"--number", "0"}), "--number: Value 0 not in range 1 to 100000");
+  // Versions of CLI11 write the limits in different ways.
+  const std::string out_of_range = parse({"--number", "0"});
+  EXPECT_TRUE(out_of_range.starts_with("--number: Value 0 not in range ") && out_of_range.contains("100000"))
+      << out_of_range;
   EXPECT_EQ(parse({"--words", ""}), "--words: word is empty");
   EXPECT_EQ(parse({"--object", "[]"}), "--object: must be a JSON object");
   EXPECT_EQ(parse({"--maybe", "1"}), "--maybe requires --number");
