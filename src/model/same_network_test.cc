@@ -18,7 +18,8 @@ class SameNetworks : public testing::TestWithParam<SameNetwork> {
  protected:
   static Result<std::unique_ptr<Model>> load(Backend& backend, const char* architecture) {
     LoadOptions options{.dtype = ModelDType::float32};
-    if (architecture != nullptr) options.reading.overrides["architectures"] = boost::json::array{architecture};
+    if (architecture != nullptr)
+      options.reading.overrides["architectures"] = boost::json::array{architecture};
     return Model::load(std::string("tests/data/vision/") + GetParam().folder, backend, options);
   }
 };
@@ -53,8 +54,7 @@ INSTANTIATE_TEST_SUITE_P(Families, SameNetworks,
 TEST(InternS2, IgnoresItsEncoderOfTimeSeries) {
   Backend backend = make_cpu_backend({.threads = 1, .isa = {}}).value();
   LoadOptions options{.dtype = ModelDType::float32};
-  options.reading.overrides["architectures"] =
-      boost::json::array{"InternS2PreviewForConditionalGeneration"};
+  options.reading.overrides["architectures"] = boost::json::array{"InternS2PreviewForConditionalGeneration"};
   const auto model = Model::load("tests/data/vision/qwen3_5_moe_vl", backend, options);
   ASSERT_TRUE(model.has_value()) << model.error().message;
   for (const ModelSpec* spec : {&(*model)->spec, &(*model)->tower->spec})
