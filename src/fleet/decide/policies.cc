@@ -58,7 +58,9 @@ PipelineConfig manual(const PolicyOptions& o) {
 }
 
 PipelineConfig sticky_least_loaded(const PolicyOptions& o) {
-  return in_order({{"", "sticky-key-picker", {{"assignment", "min_group"}, {"maxIdle", o.max_idle_secs}}}});
+  PolicyOptions least = o;
+  least.assignment_mode = "min_group";
+  return manual(least);
 }
 
 PipelineConfig bucket(const PolicyOptions& o) {

@@ -303,7 +303,7 @@ TEST_F(RouterTest, APrefillWorkerThatNeverAnswersIsNotAskedForEver) {
   EXPECT_EQ(mute.requests, 2);
 }
 
-// It receives each request and then breaks its connection, or fails with a 500.
+// The prefill worker receives each request and then breaks the connection, or fails with a 500.
 TEST_F(RouterTest, APrefillWorkerThatFailsEachRequestIsNotAskedForEver) {
   Replica decode("d");
   Replica breaks("breaks", [](const auto&) {}), fails("fails", [](auto e) { e->respond({.status = 500}); });

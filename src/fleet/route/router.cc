@@ -17,7 +17,7 @@
 #include "fleet/peers/peer_sync.h"
 #include "fleet/relay/proxy_error.h"
 #include "fleet/relay/relay.h"
-#include "fleet/relay/server_error.h"
+#include "fleet/relay/start_server.h"
 #include "fleet/route/admin.h"
 #include "fleet/route/batch_host.h"
 #include "fleet/route/fan_out.h"
@@ -350,9 +350,7 @@ Result<std::unique_ptr<Router>> Router::start(RouterOptions options, const Batch
   const auto handle = [state = state.get()](std::shared_ptr<http::Exchange> exchange) {
     state->handle(std::move(exchange));
   };
-  auto server = http::Server::start(std::move(http), handle, *state->client);
-  if (!server) return std::unexpected(server_error(std::move(server.error())));
-  state->server = *std::move(server);
+  TRY(state->server, start_server(std::move(http), handle, *state->client));
   return std::unique_ptr<Router>(new Router(std::move(state)));
 }
 

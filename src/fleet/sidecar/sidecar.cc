@@ -12,7 +12,7 @@
 #include "base/random.h"
 #include "fleet/relay/disaggregation.h"
 #include "fleet/relay/proxy_error.h"
-#include "fleet/relay/server_error.h"
+#include "fleet/relay/start_server.h"
 #include "fleet/sidecar/connector.h"
 #include "fleet/sidecar/split_request.h"
 #include "openai/errors.h"
@@ -138,9 +138,7 @@ Result<std::unique_ptr<Sidecar>> Sidecar::start(SidecarOptions options) {
   const auto handle = [state = state.get()](std::shared_ptr<http::Exchange> exchange) {
     state->handle(std::move(exchange));
   };
-  auto server = http::Server::start(std::move(http), handle, *state->client);
-  if (!server) return std::unexpected(server_error(std::move(server.error())));
-  state->server = *std::move(server);
+  TRY(state->server, start_server(std::move(http), handle, *state->client));
   return std::unique_ptr<Sidecar>(new Sidecar(std::move(state)));
 }
 
