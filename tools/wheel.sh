@@ -36,13 +36,13 @@ from octavo import AsyncLLM, LLM, RequestOutputKind, SamplingParams
 
 params = SamplingParams(max_tokens=24, temperature=0)
 with LLM() as llm:
-    print(llm.generate("Once upon a time", params)[0].outputs[0].text)
+    print(llm.generate("One rainy morning in", params)[0].outputs[0].text)
 
 
 async def stream():
     engine = AsyncLLM()
     params.output_kind = RequestOutputKind.DELTA
-    async for output in engine.generate("Once upon a time", params, "1"):
+    async for output in engine.generate("One rainy morning in", params, "1"):
         print(output.outputs[0].text, end="", flush=True)
     print()
     engine.shutdown()

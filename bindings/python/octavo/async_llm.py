@@ -25,7 +25,7 @@ class _Reader:
 class AsyncLLM:
     """A model in this process, whose answers stream to any number of coroutines.
 
-    async for output in llm.generate("Once upon a time", SamplingParams(max_tokens=64), "request 1"):
+    async for output in llm.generate("One rainy morning in", SamplingParams(max_tokens=64), "request 1"):
         print(output.outputs[0].text)
     """
 
