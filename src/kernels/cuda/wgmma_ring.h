@@ -297,6 +297,8 @@ Schedule schedule_of(const MatmulParams& p, int on_processor, std::int64_t slice
 template <class S>
 __device__ inline bool find_tile(const ExpertChunk& chunk, int slices_each, MatmulParams& p,
                                  TileOrigin& origin, Part& part) {
+  origin = {block_y() * S::kN, block_x() * S::kOutputs};
+  part = whole_tile(p);
   if (chunk.experts == 0) {
     origin = origin_of_tile<S>(p, block_x());
     part = part_of_block<S>(p, slices_each);
@@ -305,8 +307,7 @@ __device__ inline bool find_tile(const ExpertChunk& chunk, int slices_each, Matm
   std::int64_t tile = block_y();
   wait_for_kernels();
   if (!find_expert(chunk, S::kN, p, tile)) return false;
-  origin = {tile * S::kN, block_x() * S::kOutputs};
-  part = whole_tile(p);
+  origin.row = tile * S::kN;
   return true;
 }
 
