@@ -60,8 +60,11 @@ __device__ inline void load_matrices_transposed(std::uint32_t (&r)[4], const voi
 
 #else
 
-template <class T>
-void multiply_add(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
+// Multiplies registers that contain kNumbers numbers each; number(register, i) returns number i. The sums
+// have the order of A's columns, as in wgmma.h.
+template <int kNumbers, class Number>
+void multiply_add_numbers(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2],
+                          Number&& number) {
   struct Fragments {
     std::uint32_t a[4], b[2];
   } mine;
@@ -69,40 +72,13 @@ void multiply_add(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_
   std::memcpy(mine.b, b, sizeof mine.b);
   const std::byte* slots = emulated::warp_exchange(&mine, sizeof mine);
   const int g = emulated::lane() / 4, t = emulated::lane() % 4;
-  float sum[4] = {};
-  for (int half = 0; half < 2; ++half)  // in the order of A's columns, as in wgmma.h
-    for (int owner = 0; owner < 4; ++owner) {
-      const auto top = emulated::of_lane<Fragments>(slots, g * 4 + owner);
-      const Fragments of_b[2] = {emulated::of_lane<Fragments>(slots, 2 * t * 4 + owner),
-                                 emulated::of_lane<Fragments>(slots, (2 * t + 1) * 4 + owner)};
-      for (int i = 0; i < 2; ++i)
-        for (int column = 0; column < 2; ++column) {
-          const float y = half_of<T>(of_b[column].b[half], i);
-          sum[column] += half_of<T>(top.a[2 * half], i) * y;
-          sum[2 + column] += half_of<T>(top.a[2 * half + 1], i) * y;
-        }
-    }
-  for (int i = 0; i < 4; ++i) d[i] += sum[i];
-}
-
-inline void multiply_add_e4m3(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
-  struct Fragments {
-    std::uint32_t a[4], b[2];
-  } mine;
-  std::memcpy(mine.a, a, sizeof mine.a);
-  std::memcpy(mine.b, b, sizeof mine.b);
-  const std::byte* slots = emulated::warp_exchange(&mine, sizeof mine);
-  const int g = emulated::lane() / 4, t = emulated::lane() % 4;
-  const auto number = [](std::uint32_t four, int i) {
-    return to_float(F8{static_cast<std::uint8_t>(four >> (8 * i))});
-  };
   float sum[4] = {};
   for (int half = 0; half < 2; ++half)
     for (int owner = 0; owner < 4; ++owner) {
       const auto top = emulated::of_lane<Fragments>(slots, g * 4 + owner);
       const Fragments of_b[2] = {emulated::of_lane<Fragments>(slots, 2 * t * 4 + owner),
                                  emulated::of_lane<Fragments>(slots, (2 * t + 1) * 4 + owner)};
-      for (int i = 0; i < 4; ++i)
+      for (int i = 0; i < kNumbers; ++i)
         for (int column = 0; column < 2; ++column) {
           const float y = number(of_b[column].b[half], i);
           sum[column] += number(top.a[2 * half], i) * y;
@@ -110,6 +86,17 @@ inline void multiply_add_e4m3(float (&d)[4], const std::uint32_t (&a)[4], const 
         }
     }
   for (int i = 0; i < 4; ++i) d[i] += sum[i];
+}
+
+template <class T>
+void multiply_add(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
+  multiply_add_numbers<2>(d, a, b, [](std::uint32_t two, int i) { return half_of<T>(two, i); });
+}
+
+inline void multiply_add_e4m3(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
+  multiply_add_numbers<4>(d, a, b, [](std::uint32_t four, int i) {
+    return to_float(F8{static_cast<std::uint8_t>(four >> (8 * i))});
+  });
 }
 
 inline void load_matrices(std::uint32_t (&r)[4], const void* row) {

@@ -12,8 +12,6 @@ namespace octavo::cuda {
 namespace {
 
 constexpr int kStepColumns = static_cast<int>(kLaneColumns);
-// number of steps in a slice; unused on older devices
-[[maybe_unused]] constexpr int kSteps = static_cast<int>(kSlice) / kStepColumns;
 constexpr int kQuarter = 32, kQuarters = kStepColumns / kQuarter;
 // bytes of the scales of a tile row
 constexpr int kScaleBytes = kQuarters * static_cast<int>(sizeof(GroupScale));
@@ -35,6 +33,9 @@ struct Stage {
   }
 };
 
+template <Format kFormat, class S>
+using CodeStages = Stages<S, Stage<kFormat, S>::kBytes, kStepColumns>;
+
 // Copies codes and scales of one team to shared memory.
 template <Format kFormat, class S>
 struct CodeRing {
@@ -45,34 +46,23 @@ struct CodeRing {
   static constexpr int kCopies = S::kOutputs / kRowsApart;
 
   const MatmulParams& p;
-  unsigned char* const stages;
-  const int team, me;
-  const std::int64_t first_slice, end;  // first slice of the team, and end of its columns
-  const int scales_each;                // number of scales of a row per step: 1, or 1 per quarter
+  const CodeStages<kFormat, S>& stages;
+  const int me;
+  const int scales_each;  // number of scales of a row per step: 1, or 1 per quarter
   const std::int64_t output;
 
-  __device__ CodeRing(const MatmulParams& product, const Part& part, unsigned char* memory, std::int64_t first_output)
+  __device__ CodeRing(const MatmulParams& product, const CodeStages<kFormat, S>& of_team,
+                      std::int64_t first_output)
       : p(product),
-        stages(memory),
-        team(S::team()),
+        stages(of_team),
         me(thread() % S::kTeamThreads),
-        first_slice(part.first),
-        end(part.end),
         scales_each(product.w.groups == 1 || product.w.group % kStepColumns == 0 ? 1 : kQuarters),
         output(first_output) {}
 
-  __device__ unsigned char* stage(std::int64_t step) const { return stages + step % S::kStages * At::kBytes; }
-
-  // Returns the first column of a step. Steps are counted over all slices of the team.
-  __device__ std::int64_t column(std::int64_t step) const {
-    return (first_slice + step / kSteps * S::kTeams + team) * kSlice + step % kSteps * kStepColumns;
-  }
-  __device__ bool valid(std::int64_t step) const { return column(step) < end; }
-
   __device__ void begin(std::int64_t step) const {
-    if (!valid(step)) return;
-    unsigned char* const to = stage(step);
-    const std::int64_t first = column(step);
+    if (!stages.valid(step)) return;
+    unsigned char* const to = stages.at(step);
+    const std::int64_t first = stages.column(step);
     const int chunk = me % kChunks;
     const std::int64_t code = p.w.codes_at + first / kStepColumns * At::kRowBytes + chunk * 16;
 #pragma unroll
@@ -170,7 +160,7 @@ template <class T, Format kFormat, class S>
 __device__ inline void multiply_step(const CodeRing<kFormat, S>& ring, std::int64_t step, int tall,
                                      float (&part)[S::kN / 2], float (&sum)[S::kN / 2]) {
   using At = Stage<kFormat, S>;
-  const unsigned char* const x = ring.stage(step);
+  const unsigned char* const x = ring.stages.at(step);
   const int r = tall * kTileRows + warp() % 4 * 16 + lane() / 4;  // this row and row r + 8
   const RowCodes<kFormat, S> top(x + At::kCodesAt, r), bottom(x + At::kCodesAt, r + 8);
   const auto scale_of = [&](int row, int quarter) {
@@ -214,10 +204,10 @@ template <class T, Format kFormat, class S>
 __device__ void code_tile(const MatmulParams& p, std::int64_t row, std::int64_t output, const Part& part) {
   constexpr int kAhead = S::kStages - 1;
   unsigned char* memory = memory_of_tiles();
-  const int team = S::team(), tall = thread() / kWarpgroup % S::kTall;
+  const int tall = thread() / kWarpgroup % S::kTall;
   float* const together = totals_of(memory);
-  const CodeRing<kFormat, S> ring(p, part, memory + S::kTotalBytes + team * S::kStages * Stage<kFormat, S>::kBytes,
-                                  output);
+  const CodeStages<kFormat, S> stages(memory, part);
+  const CodeRing<kFormat, S> ring(p, stages, output);
   float products[S::kN / 2], sum[S::kN / 2], total[S::kN / 2];
 #pragma unroll
   for (int i = 0; i < S::kN / 2; ++i) products[i] = total[i] = 0;
@@ -227,62 +217,43 @@ __device__ void code_tile(const MatmulParams& p, std::int64_t row, std::int64_t 
   wait_for_kernels();
   const XTiles<T, S, kStepColumns> x_tiles(p, ring.me, row);
   const auto begin_x = [&](std::int64_t i) {
-    if (ring.valid(i)) x_tiles.begin(ring.stage(i), ring.column(i));
+    if (stages.valid(i)) x_tiles.begin(stages.at(i), stages.column(i));
     commit_copies();
   };
   for (int i = 0; i < kAhead; ++i) begin_x(i);
 
   std::int64_t step = 0;
-#pragma unroll 1
-  for (std::int64_t first = part.first; first * kSlice < part.end; first += S::kTeams) {
-    const std::int64_t slice = first + team;
+  add_up_slices<S, kStepColumns>(part, total, together, sum, [&](int steps) {
 #pragma unroll
     for (int i = 0; i < S::kN / 2; ++i) sum[i] = 0;
-    if (slice * kSlice < part.end) {
-      const std::int64_t left = part.end - slice * kSlice, columns = left < kSlice ? left : kSlice;
-      const int steps = static_cast<int>((columns + kStepColumns - 1) / kStepColumns);
 #pragma unroll 1
-      for (int i = 0; i < steps; ++i, ++step) {
-        wait_copies<kAhead - 1>();
-        show_to_products();
-        named_barrier(1 + team, S::kTeamThreads);
-        ring.begin(step + kAhead);  // overwrites the previous step
-        begin_x(step + kAhead);
-        multiply_step<T>(ring, step, tall, products, sum);
-      }
+    for (int i = 0; i < steps; ++i, ++step) {
+      wait_copies<kAhead - 1>();
+      show_to_products();
+      named_barrier(1 + S::team(), S::kTeamThreads);
+      ring.begin(step + kAhead);  // overwrites the previous step
+      begin_x(step + kAhead);
+      multiply_step<T>(ring, step, tall, products, sum);
     }
-    keep_slice<S>(part, total, together, sum, slice);
-  }
-  wait_copies<0>();
+  });
   if (!has_all_slices<S>(part, total)) return;
   p.y.format == Format::f32 ? store_totals<float, S>(p, row, output, total, together)
                             : store_totals<T, S>(p, row, output, total, together);
 }
 
-template <Format kFormat, class S>
-constexpr int kBlocks = S::kTeams > 1 ? 1 : S::blocks_on_processor(Stage<kFormat, S>::kBytes);
-
 // Kernel for experts, and for a single product in which a thread block has `slices_each` slices of a tile.
 template <class T, Format kFormat, int kN, int kTall, int kTeams, int kStages>
 __global__ void __launch_bounds__(Shape<kN, kTall, kTeams, kStages>::kThreads,
-                                  (kBlocks<kFormat, Shape<kN, kTall, kTeams, kStages>>))
+                                  (CodeStages<kFormat, Shape<kN, kTall, kTeams, kStages>>::kBlocks))
     wgmma_code_kernel(ExpertChunk chunk, int slices_each) {
 #if !defined(__CUDACC__) || OCTAVO_WGMMA
   using S = Shape<kN, kTall, kTeams, kStages>;
   MatmulParams p = chunk.product;
-  TileOrigin origin{block_y() * kN, block_x() * S::kOutputs};
-  Part part = whole_tile(p);
-  if (chunk.experts == 0) {
-    p = p.y.format == Format::f32 ? of_head<T, float>(p) : of_head<T, T>(p);
-    origin = origin_of_tile<S>(p, block_x());
-    part = part_of_block<S>(p, slices_each);
-  } else {
-    std::int64_t tile = block_y();
-    wait_for_kernels();
-    if (!find_expert(chunk, kN, p, tile)) return;
-    origin.row = tile * kN;
-  }
-  code_tile<T, kFormat, S>(p, origin.row, origin.output, part);
+  if (chunk.experts == 0) p = p.y.format == Format::f32 ? of_head<T, float>(p) : of_head<T, T>(p);
+  TileOrigin origin;
+  Part part;
+  if (find_tile<S>(chunk, slices_each, p, origin, part))
+    code_tile<T, kFormat, S>(p, origin.row, origin.output, part);
 #endif
 }
 
@@ -310,23 +281,14 @@ void for_shape(std::int64_t m, bool experts, Body&& body) {
 // rows_each: number of rows of x per thread block.
 void run(StreamHandle stream, const ExpertChunk& chunk, std::int64_t rows_each) {
   const MatmulParams& p = chunk.product;
-  const bool experts = chunk.experts > 0;
   for_activation(p.x.format, [&]<class T>(T) {
     if constexpr (sizeof(T) == 2)
       for_codes(p.w.format, [&](auto format) {
-        for_shape(rows_each, experts, [&]<int kN, int kTall, int kTeams, int kStages>() {
+        for_shape(rows_each, chunk.experts > 0, [&]<int kN, int kTall, int kTeams, int kStages>() {
           constexpr Format kFormat = decltype(format)::value;
           using S = Shape<kN, kTall, kTeams, kStages>;
-          constexpr int kStageBytes = Stage<kFormat, S>::kBytes;
-          constexpr std::size_t kBytes = S::shared_bytes(kStageBytes);
-          const auto kernel = wgmma_code_kernel<T, kFormat, kN, kTall, kTeams, kStages>;
-          const int slices_each =
-              experts ? 0 : schedule_of<S>(p, kBlocks<kFormat, S>, kStageBytes * kSteps, true).slices_each;
-          const dim3 grid = experts ? dim3(pieces(p.rows, S::kOutputs),
-                                           pieces(p.m, kN) + static_cast<unsigned>(chunk.experts))
-                                    : grid_of<S>(p, slices_each);
-          allow_shared(kernel, kBytes);
-          launch(stream, grid, S::kThreads, kBytes, kernel, chunk, slices_each);
+          launch_tiles<S, CodeStages<kFormat, S>>(
+              stream, wgmma_code_kernel<T, kFormat, kN, kTall, kTeams, kStages>, chunk);
         });
       });
   });

@@ -10,8 +10,6 @@ namespace {
 
 constexpr int kStepColumns = static_cast<int>(kFp8Columns);
 static_assert(kStepColumns == kTileRowBytes);
-// number of steps in a slice; unused on older devices
-[[maybe_unused]] constexpr int kSteps = static_cast<int>(kSlice) / kStepColumns;
 
 // Layout of a stage in shared memory: rows of x, rows of the outputs, scales of the outputs, scales of x.
 template <class S>
@@ -23,6 +21,9 @@ struct Stage {
   static constexpr int kBytes = (kXScalesAt + S::kN * 4 + kAlign - 1) / kAlign * kAlign;
 };
 
+template <class S>
+using ByteStages = Stages<S, Stage<S>::kBytes, kStepColumns>;
+
 // Copies both operands and their scales to the stages of a team.
 template <class S>
 struct ByteRing {
@@ -32,34 +33,18 @@ struct ByteRing {
       S::kTeamThreads / kChunks;  // distance between the rows that a thread copies
 
   const MatmulParams& p;
-  unsigned char* const stages;
-  const int team, me;
-  const std::int64_t first_slice, end;  // first slice of the team, and end of its columns
-  const std::int64_t row, output;
+  const ByteStages<S>& stages;
+  const std::int64_t row, output;  // first row of x, first output
+  const int me;
 
-  __device__ ByteRing(const MatmulParams& product, const Part& part, unsigned char* memory,
-                      std::int64_t first_row, std::int64_t first_output)
-      : p(product),
-        stages(memory),
-        team(S::team()),
-        me(thread() % S::kTeamThreads),
-        first_slice(part.first),
-        end(part.end),
-        row(first_row),
-        output(first_output) {}
-
-  __device__ unsigned char* stage(std::int64_t step) const { return stages + step % S::kStages * At::kBytes; }
-
-  // Returns the first column of a step. Steps are counted over all slices of the team.
-  __device__ std::int64_t column(std::int64_t step) const {
-    return (first_slice + step / kSteps * S::kTeams + team) * kSlice + step % kSteps * kStepColumns;
-  }
-  __device__ bool valid(std::int64_t step) const { return column(step) < end; }
+  __device__ ByteRing(const MatmulParams& product, const ByteStages<S>& of_team, std::int64_t first_row,
+                      std::int64_t first_output)
+      : p(product), stages(of_team), row(first_row), output(first_output), me(thread() % S::kTeamThreads) {}
 
   __device__ void begin_weights(std::int64_t step) const {
-    if (!valid(step)) return;
-    unsigned char* const to = stage(step);
-    const std::int64_t first = column(step);
+    if (!stages.valid(step)) return;
+    unsigned char* const to = stages.at(step);
+    const std::int64_t first = stages.column(step);
     const int chunk = me % kChunks;
 #pragma unroll
     for (int r = me / kChunks; r < S::kOutputs; r += kRowsApart) {
@@ -77,9 +62,9 @@ struct ByteRing {
   }
 
   __device__ void begin_x(std::int64_t step) const {
-    if (!valid(step)) return;
-    unsigned char* const to = stage(step);
-    const std::int64_t first = column(step);
+    if (!stages.valid(step)) return;
+    unsigned char* const to = stages.at(step);
+    const std::int64_t first = stages.column(step);
     const int chunk = me % kChunks;
     const auto* const codes = static_cast<const unsigned char*>(p.x.data);
 #pragma unroll
@@ -125,10 +110,10 @@ template <class S>
 __device__ void fp8_tile(const MatmulParams& p, std::int64_t row, std::int64_t output, const Part& part) {
   constexpr int kAhead = S::kStages - 1;
   unsigned char* memory = memory_of_tiles();
-  const int team = S::team(), tall = thread() / kWarpgroup % S::kTall;
+  const int tall = thread() / kWarpgroup % S::kTall;
   float* const together = totals_of(memory);
-  const ByteRing<S> ring(p, part, memory + S::kTotalBytes + team * S::kStages * Stage<S>::kBytes, row,
-                         output);
+  const ByteStages<S> stages(memory, part);
+  const ByteRing<S> ring(p, stages, row, output);
   float products[S::kN / 2], sum[S::kN / 2], total[S::kN / 2];
 #pragma unroll
   for (int i = 0; i < S::kN / 2; ++i) products[i] = total[i] = 0;
@@ -142,57 +127,37 @@ __device__ void fp8_tile(const MatmulParams& p, std::int64_t row, std::int64_t o
   }
 
   std::int64_t step = 0;
-#pragma unroll 1
-  for (std::int64_t first = part.first; first * kSlice < part.end; first += S::kTeams) {
-    const std::int64_t slice = first + team;
+  add_up_slices<S, kStepColumns>(part, total, together, sum, [&](int steps) {
 #pragma unroll
     for (int i = 0; i < S::kN / 2; ++i) sum[i] = 0;
-    if (slice * kSlice < part.end) {
-      const std::int64_t left = part.end - slice * kSlice, columns = left < kSlice ? left : kSlice;
-      const int steps = static_cast<int>((columns + kStepColumns - 1) / kStepColumns);
 #pragma unroll 1
-      for (int i = 0; i < steps; ++i, ++step) {
-        wait_copies<kAhead - 1>();
-        show_to_products();
-        named_barrier(1 + team, S::kTeamThreads);
-        ring.begin_weights(step + kAhead);  // overwrites the previous step
-        ring.begin_x(step + kAhead);
-        commit_copies();
-        multiply_step<S>(ring.stage(step), tall, products, sum);
-      }
+    for (int i = 0; i < steps; ++i, ++step) {
+      wait_copies<kAhead - 1>();
+      show_to_products();
+      named_barrier(1 + S::team(), S::kTeamThreads);
+      ring.begin_weights(step + kAhead);  // overwrites the previous step
+      ring.begin_x(step + kAhead);
+      commit_copies();
+      multiply_step<S>(stages.at(step), tall, products, sum);
     }
-    keep_slice<S>(part, total, together, sum, slice);
-  }
-  wait_copies<0>();
+  });
   if (!has_all_slices<S>(part, total)) return;
   if (p.y.format == Format::f32) return store_totals<float, S>(p, row, output, total, together);
   p.y.format == Format::bf16 ? store_totals<Bf16, S>(p, row, output, total, together)
                              : store_totals<F16, S>(p, row, output, total, together);
 }
 
-template <class S>
-constexpr int kBlocks = S::kTeams > 1 ? 1 : S::blocks_on_processor(Stage<S>::kBytes);
-
 // Kernel for experts, and for a single product in which a thread block has `slices_each` slices of a tile.
 template <int kN, int kTall, int kTeams, int kStages>
 __global__ void __launch_bounds__(Shape<kN, kTall, kTeams, kStages>::kThreads,
-                                  (kBlocks<Shape<kN, kTall, kTeams, kStages>>))
+                                  (ByteStages<Shape<kN, kTall, kTeams, kStages>>::kBlocks))
     wgmma_fp8_kernel(ExpertChunk chunk, int slices_each) {
 #if !defined(__CUDACC__) || OCTAVO_WGMMA
   using S = Shape<kN, kTall, kTeams, kStages>;
   MatmulParams p = chunk.product;
-  TileOrigin origin{block_y() * kN, block_x() * S::kOutputs};
-  Part part = whole_tile(p);
-  if (chunk.experts == 0) {
-    origin = origin_of_tile<S>(p, block_x());
-    part = part_of_block<S>(p, slices_each);
-  } else {
-    std::int64_t tile = block_y();
-    wait_for_kernels();
-    if (!find_expert(chunk, kN, p, tile)) return;
-    origin.row = tile * kN;
-  }
-  fp8_tile<S>(p, origin.row, origin.output, part);
+  TileOrigin origin;
+  Part part;
+  if (find_tile<S>(chunk, slices_each, p, origin, part)) fp8_tile<S>(p, origin.row, origin.output, part);
 #endif
 }
 
@@ -211,20 +176,9 @@ void for_shape(std::int64_t m, bool experts, Body&& body) {
 }  // namespace
 
 void wgmma_fp8(StreamHandle stream, const ExpertChunk& chunk, std::int64_t rows_each) {
-  const MatmulParams& p = chunk.product;
-  const bool experts = chunk.experts > 0;
-  for_shape(rows_each, experts, [&]<int kN, int kTall, int kTeams, int kStages>() {
+  for_shape(rows_each, chunk.experts > 0, [&]<int kN, int kTall, int kTeams, int kStages>() {
     using S = Shape<kN, kTall, kTeams, kStages>;
-    constexpr int kStageBytes = Stage<S>::kBytes;
-    constexpr std::size_t kBytes = S::shared_bytes(kStageBytes);
-    const auto kernel = wgmma_fp8_kernel<kN, kTall, kTeams, kStages>;
-    const int slices_each =
-        experts ? 0 : schedule_of<S>(p, kBlocks<S>, kStageBytes * kSteps, true).slices_each;
-    const dim3 grid =
-        experts ? dim3(pieces(p.rows, S::kOutputs), pieces(p.m, kN) + static_cast<unsigned>(chunk.experts))
-                : grid_of<S>(p, slices_each);
-    allow_shared(kernel, kBytes);
-    launch(stream, grid, S::kThreads, kBytes, kernel, chunk, slices_each);
+    launch_tiles<S, ByteStages<S>>(stream, wgmma_fp8_kernel<kN, kTall, kTeams, kStages>, chunk);
   });
 }
 

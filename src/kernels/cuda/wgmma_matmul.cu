@@ -4,11 +4,9 @@
 namespace octavo::cuda {
 namespace {
 
-// number of steps in a slice
-[[maybe_unused]] constexpr int kSteps = static_cast<int>(kSlice / kTileColumns);
-
+// A stage contains the tiles of w, then those of x.
 template <class S>
-constexpr int kStageBytes = (S::kOutputs + S::kN) * kTileRowBytes;
+using TileStages = Stages<S, (S::kOutputs + S::kN) * kTileRowBytes, static_cast<int>(kTileColumns)>;
 
 // Copies the tiles of w of one team to shared memory.
 template <class S>
@@ -42,20 +40,6 @@ struct WTiles {
   }
 };
 
-// Stages of a team, and the columns of each stage.
-template <class S>
-struct Stages {
-  unsigned char* const memory;
-  const std::int64_t first_slice, end;  // first slice of the team, and end of its columns
-
-  __device__ unsigned char* at(std::int64_t step) const { return memory + step % S::kStages * kStageBytes<S>; }
-  // Returns the first column of a step. Steps are counted over all slices of the team.
-  __device__ std::int64_t column(std::int64_t step) const {
-    return (first_slice + step / kSteps * S::kTeams + S::team()) * kSlice + step % kSteps * kTileColumns;
-  }
-  __device__ bool valid(std::int64_t step) const { return column(step) < end; }
-};
-
 // Computes the rows [row, row + kN) of x, for outputs from `output` on.
 template <class T, class Y, class S>
 __device__ void wgmma_tile(const MatmulParams& p, std::int64_t row, std::int64_t output, const Part& part) {
@@ -63,9 +47,9 @@ __device__ void wgmma_tile(const MatmulParams& p, std::int64_t row, std::int64_t
   constexpr int kAhead = S::kStages - 2;  // number of steps whose copies are in flight; products of the last
                                           // step may also be running
   unsigned char* memory = memory_of_tiles();
-  const int team = S::team(), tall = thread() / kWarpgroup % S::kTall;
+  const int tall = thread() / kWarpgroup % S::kTall;
   float* const together = totals_of(memory);
-  const Stages<S> stages{memory + S::kTotalBytes + team * S::kStages * kStageBytes<S>, part.first, part.end};
+  const TileStages<S> stages(memory, part);
   const WTiles<S> w_tiles(p, output);
   float sum[kN / 2], total[kN / 2];
 #pragma unroll
@@ -83,46 +67,36 @@ __device__ void wgmma_tile(const MatmulParams& p, std::int64_t row, std::int64_t
   for (int i = 0; i < kAhead; ++i) begin_x(i);
 
   std::int64_t step = 0;
+  add_up_slices<S, kTileColumns>(part, total, together, sum, [&](int steps) {
 #pragma unroll 1
-  for (std::int64_t first = part.first; first * kSlice < part.end; first += S::kTeams) {
-    const std::int64_t slice = first + team;
-    if (slice * kSlice < part.end) {
-      const std::int64_t left = part.end - slice * kSlice, columns = left < kSlice ? left : kSlice;
-      const int steps = static_cast<int>((columns + kTileColumns - 1) / kTileColumns);
-#pragma unroll 1
-      for (int i = 0; i < steps; ++i, ++step) {
-        wait_copies<kAhead - 1>();
-        show_to_products();
-        named_barrier(1 + team, S::kTeamThreads);
-        const unsigned char* w = stages.at(step) + tall * kTileRows * kTileRowBytes;
-        const unsigned char* x = stages.at(step) + S::kOutputs * kTileRowBytes;
-        begin_products();
+    for (int i = 0; i < steps; ++i, ++step) {
+      wait_copies<kAhead - 1>();
+      show_to_products();
+      named_barrier(1 + S::team(), S::kTeamThreads);
+      const unsigned char* w = stages.at(step) + tall * kTileRows * kTileRowBytes;
+      const unsigned char* x = stages.at(step) + S::kOutputs * kTileRowBytes;
+      begin_products();
 #pragma unroll
-        for (int k = 0; k < kTileColumns / 16; ++k)
-          multiply_tiles<T, kN>(sum, operand(w + k * 32), operand(x + k * 32), i > 0 || k > 0);
-        commit_products();
-        // Overwrites the stage of step - 2, which its products have read.
-        const std::int64_t next = step + kAhead;
-        if (stages.valid(next)) w_tiles.begin(stages.at(next), stages.column(next));
-        begin_x(next);
-        wait_products<1>(sum);
-      }
-      wait_products<0>(sum);
+      for (int k = 0; k < kTileColumns / 16; ++k)
+        multiply_tiles<T, kN>(sum, operand(w + k * 32), operand(x + k * 32), i > 0 || k > 0);
+      commit_products();
+      // Overwrites the stage of step - 2, which its products have read.
+      const std::int64_t next = step + kAhead;
+      if (stages.valid(next)) w_tiles.begin(stages.at(next), stages.column(next));
+      begin_x(next);
+      wait_products<1>(sum);
     }
-    keep_slice<S>(part, total, together, sum, slice);
-  }
-  wait_copies<0>();
+    wait_products<0>(sum);
+  });
   if (!has_all_slices<S>(part, total)) return;
   store_totals<Y, S>(p, row, output, total, together);
 }
 
-template <class S>
-constexpr int kBlocks = S::blocks_on_processor(kStageBytes<S>);
-
 // A thread block computes `slices_each` slices of a tile; block y of the grid computes the y-th group of
 // slices.
 template <class T, class Y, int kN, int kTall, int kStages>
-__global__ void __launch_bounds__(Shape<kN, kTall, 1, kStages>::kThreads, (kBlocks<Shape<kN, kTall, 1, kStages>>))
+__global__ void __launch_bounds__(Shape<kN, kTall, 1, kStages>::kThreads,
+                                  (TileStages<Shape<kN, kTall, 1, kStages>>::kBlocks))
     wgmma_kernel(MatmulParams all, int slices_each) {
 #if !defined(__CUDACC__) || OCTAVO_WGMMA
   using S = Shape<kN, kTall, 1, kStages>;
@@ -148,7 +122,7 @@ __global__ void __launch_bounds__(Shape<kN, kTall, kTeams, kStages>::kThreads, 1
 
 template <class S>
 Schedule schedule_of(const MatmulParams& p) {
-  return schedule_of<S>(p, kBlocks<S>, kStageBytes<S> * kSteps, true);
+  return schedule_of<S>(p, TileStages<S>::kBlocks, TileStages<S>::kBytes * TileStages<S>::kSteps, true);
 }
 
 // Calls body() with kN, kTall and kStages for a product.
@@ -181,7 +155,7 @@ void wgmma_matmul(StreamHandle stream, const MatmulParams& p) {
     if constexpr (sizeof(T) == 2)
       for_shape(p, [&]<int kN, int kTall, int kStages>() {
         using S = Shape<kN, kTall, 1, kStages>;
-        constexpr std::size_t kBytes = S::shared_bytes(kStageBytes<S>);
+        constexpr std::size_t kBytes = S::shared_bytes(TileStages<S>::kBytes);
         const int slices_each = schedule_of<S>(p).slices_each;
         const auto run = [&](void (*kernel)(MatmulParams, int)) {
           allow_shared(kernel, kBytes);
@@ -199,7 +173,7 @@ void wgmma_experts(StreamHandle stream, const ExpertChunk& chunk, std::int64_t r
     if constexpr (sizeof(T) == 2)
       for_shape_of_expert(rows_each, [&]<int kN, int kTall, int kTeams, int kStages>() {
         using S = Shape<kN, kTall, kTeams, kStages>;
-        constexpr std::size_t kBytes = S::shared_bytes(kStageBytes<S>);
+        constexpr std::size_t kBytes = S::shared_bytes(TileStages<S>::kBytes);
         const auto kernel = wgmma_expert_kernel<T, kN, kTall, kTeams, kStages>;
         allow_shared(kernel, kBytes);
         launch(stream, {pieces(p.rows, S::kOutputs), pieces(p.m, kN) + static_cast<unsigned>(chunk.experts)},

@@ -1,4 +1,5 @@
-// Ring of tile buffers in shared memory, for matrix products on Hopper (wgmma_matmul.cu, wgmma_codes.cu).
+// Ring of tile buffers in shared memory, for matrix products on Hopper (wgmma_matmul.cu, wgmma_codes.cu,
+// wgmma_fp8.cu).
 //
 // Rows of w are the outputs and form the 64 rows of an instruction; rows of x form the 8 to 128 columns of
 // the instruction. So the same instructions are used for one row of x and for thousands of rows. A slice of
@@ -223,6 +224,48 @@ __device__ inline bool has_all_slices(const Part& part, float (&total)[S::kN / 2
   return true;
 }
 
+// The buffers of a team, and the columns of each step. A step is kColumns columns. Steps are counted over all
+// slices of the team.
+template <class S, int kStageBytes, int kColumns>
+struct Stages {
+  static constexpr int kSteps = static_cast<int>(kSlice) / kColumns;  // number of steps in a slice
+  static constexpr int kBytes = kStageBytes;
+  // Number of thread blocks on a multiprocessor.
+  static constexpr int kBlocks = S::kTeams > 1 ? 1 : S::blocks_on_processor(kStageBytes);
+
+  unsigned char* const memory;
+  const std::int64_t first_slice, end;  // first slice of the thread block, and end of its columns
+
+  __device__ Stages(unsigned char* memory_of_block, const Part& part)
+      : memory(memory_of_block + S::kTotalBytes + S::team() * S::kStages * kStageBytes),
+        first_slice(part.first),
+        end(part.end) {}
+
+  __device__ unsigned char* at(std::int64_t step) const { return memory + step % S::kStages * kStageBytes; }
+  // Returns the first column of a step.
+  __device__ std::int64_t column(std::int64_t step) const {
+    return (first_slice + step / kSteps * S::kTeams + S::team()) * kSlice + step % kSteps * kColumns;
+  }
+  __device__ bool valid(std::int64_t step) const { return column(step) < end; }
+};
+
+// Calls sum_slice(steps) for each slice of the team, with its number of steps. Afterwards `sum` contains the
+// sums of the slice.
+template <class S, int kColumns, class SumSlice>
+__device__ inline void add_up_slices(const Part& part, float (&total)[S::kN / 2], float* together,
+                                     const float (&sum)[S::kN / 2], SumSlice&& sum_slice) {
+#pragma unroll 1
+  for (std::int64_t first = part.first; first * kSlice < part.end; first += S::kTeams) {
+    const std::int64_t slice = first + S::team();
+    if (slice * kSlice < part.end) {
+      const std::int64_t left = part.end - slice * kSlice, columns = left < kSlice ? left : kSlice;
+      sum_slice(static_cast<int>((columns + kColumns - 1) / kColumns));
+    }
+    keep_slice<S>(part, total, together, sum, slice);
+  }
+  wait_copies<0>();
+}
+
 // Schedule of a product: the number of slices per thread block, and the estimated time. The unit of time is
 // the time in which one multiprocessor reads or writes a byte when every multiprocessor runs its maximum
 // number of thread blocks.
@@ -247,6 +290,40 @@ Schedule schedule_of(const MatmulParams& p, int on_processor, std::int64_t slice
     // A different schedule must save more than 1/8 of the time.
     if (const std::int64_t time = time_of(each); time < best.time - best.time / 8) best = {each, time};
   return best;
+}
+
+// Finds the tile of a thread block: of a single product, or of an expert. Returns false if there is none. `p`
+// becomes the expert's product.
+template <class S>
+__device__ inline bool find_tile(const ExpertChunk& chunk, int slices_each, MatmulParams& p,
+                                 TileOrigin& origin, Part& part) {
+  origin = {block_y() * S::kN, block_x() * S::kOutputs};
+  part = whole_tile(p);
+  if (chunk.experts == 0) {
+    origin = origin_of_tile<S>(p, block_x());
+    part = part_of_block<S>(p, slices_each);
+    return true;
+  }
+  std::int64_t tile = block_y();
+  wait_for_kernels();
+  if (!find_expert(chunk, S::kN, p, tile)) return false;
+  origin.row = tile * S::kN;
+  return true;
+}
+
+// Launches a kernel whose thread blocks call find_tile(). OfTeam is the type of their Stages.
+template <class S, class OfTeam>
+void launch_tiles(StreamHandle stream, void (*kernel)(ExpertChunk, int), const ExpertChunk& chunk) {
+  constexpr std::size_t kBytes = S::shared_bytes(OfTeam::kBytes);
+  const MatmulParams& p = chunk.product;
+  const bool experts = chunk.experts > 0;
+  const int slices_each =
+      experts ? 0 : schedule_of<S>(p, OfTeam::kBlocks, OfTeam::kBytes * OfTeam::kSteps, true).slices_each;
+  const dim3 grid =
+      experts ? dim3(pieces(p.rows, S::kOutputs), pieces(p.m, S::kN) + static_cast<unsigned>(chunk.experts))
+              : grid_of<S>(p, slices_each);
+  allow_shared(kernel, kBytes);
+  launch(stream, grid, S::kThreads, kBytes, kernel, chunk, slices_each);
 }
 
 }  // namespace octavo::cuda
