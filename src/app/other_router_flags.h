@@ -1,4 +1,5 @@
-// Accepts flags of SGLang's router and of vllm-router that have no effect in Octavo.
+// Recognises flags of other routers that `octavo route` does not have: SGLang's router, vllm-router, the
+// router of vLLM's Production Stack, and Dynamo's frontend and router.
 #pragma once
 
 #include <CLI/CLI.hpp>

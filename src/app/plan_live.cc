@@ -49,9 +49,11 @@ Result<> read_ports(const std::string& text, fleet::ProcessOptions& o) {
   return invalid("ports", "must be a range like 8100-8199, got {}", quoted_text(text));
 }
 
-std::unique_ptr<fleet::Connector> nothing(int) { return std::make_unique<fleet::NoConnector>(); }
+using MadeConnector = Result<std::unique_ptr<fleet::Connector>>;
 
-Result<fleet::MakeConnector> process_connector(const PlanLiveCommand& c) {
+MadeConnector no_connector(const PlanLiveCommand&) { return std::make_unique<fleet::NoConnector>(); }
+
+MadeConnector process_connector(const PlanLiveCommand& c) {
   fleet::ProcessOptions o{.command = c.command,
                           .api_key = c.options.api_key,
                           .role = c.options.pool == fleet::Pool::both      ? fleet::Role::both
@@ -69,23 +71,21 @@ Result<fleet::MakeConnector> process_connector(const PlanLiveCommand& c) {
   if (o.last_port - o.first_port + 1 < c.options.rules.scaling.replicas_max)
     return invalid("ports", "must have at least {} ports: one for each server (--max-replicas)",
                    c.options.rules.scaling.replicas_max);
-  return [o](int) { return std::make_unique<fleet::ProcessConnector>(o); };
+  return std::make_unique<fleet::ProcessConnector>(std::move(o));
 }
 
-Result<fleet::MakeConnector> command_connector(const PlanLiveCommand& c) {
+MadeConnector command_connector(const PlanLiveCommand& c) {
   if (!c.command.contains("{replicas}"))
     return invalid("command",
                    "must scale to {{replicas}}, like: kubectl scale deploy/model --replicas {{replicas}}");
-  return [o = fleet::CommandOptions{.command = c.command}](int replicas) {
-    return std::make_unique<fleet::CommandConnector>(o, replicas);
-  };
+  return std::make_unique<fleet::CommandConnector>(fleet::CommandOptions{.command = c.command});
 }
 
-Result<fleet::MakeConnector> kubernetes_connector(const PlanLiveCommand& c) {
+MadeConnector kubernetes_connector(const PlanLiveCommand& c) {
   fleet::KubeScaleOptions o;
   TRY(o.api, kube_api(c.kube_api));
   TRY(o.path, fleet::kube_workload_path(c.workload, c.kube_space.empty() ? o.api.space : c.kube_space));
-  return [o](int) { return std::make_unique<fleet::KubernetesConnector>(o); };
+  return std::make_unique<fleet::KubernetesConnector>(std::move(o));
 }
 
 // Each pool has a part of the SLO: TTFT for prefill, TPOT for decode.
@@ -106,10 +106,9 @@ Result<> read_pool(const PlanLiveCommand& c, const AutoscalerSetup& setup, fleet
 constexpr struct {
   std::string_view name;
   std::string_view summary;
-  Result<fleet::MakeConnector> (*make)(const PlanLiveCommand& c);
+  MadeConnector (*make)(const PlanLiveCommand& c);
 } kConnectors[] = {
-    {"none", "prints its decisions and changes nothing",
-     [](const PlanLiveCommand&) -> Result<fleet::MakeConnector> { return nothing; }},
+    {"none", "prints its decisions and changes nothing", no_connector},
     {"process", "starts and stops servers on this machine, and registers them with the router",
      process_connector},
     {"command", "runs --command with the number of replicas", command_connector},
@@ -129,11 +128,11 @@ Result<> run_plan_live(PlanLiveCommand& c) {
   o.capacity = std::move(setup.capacity);
   o.predictor = setup.predictor;
   o.interval_ms = static_cast<int>(setup.interval_us / 1000);
-  TRY(const fleet::MakeConnector connector,
+  TRY(auto connector,
       std::ranges::find(kConnectors, c.connector, [](const auto& one) { return one.name; })->make(c));
   const int grace_ms = c.drain_timeout_s * 1000;
   const std::string watched = fmt::format("{}", fmt::join(o.urls, ", "));
-  TRY(const auto planner, fleet::Planner::start(std::move(o), connector));
+  TRY(const auto planner, fleet::Planner::start(std::move(o), std::move(connector)));
   log_info("planning for {}, metrics on {}/metrics", watched, planner->address());
 
   signals.wait();

@@ -74,7 +74,7 @@ Result<> top(const TopCommand& c) {
     for (const auto& [server, page] : fleet::metrics_pages(fleet::servers_at(c.urls, c.api_key), c.api_key)) {
       TopRow& row = rows.emplace_back(TopRow{.name = server});
       if (page) {
-        const fleet::ServerLoad load = fleet::read_server_load(*page);
+        const fleet::ServerLoad load = fleet::read_server_load(*page).value_or(fleet::ServerLoad{});
         if (const auto old = before.find(server); old != before.end()) row.load = since(old->second, load);
         row.problem = "first seen";
         row.models = fleet::read_model_states(*page);

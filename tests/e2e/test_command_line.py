@@ -253,6 +253,9 @@ def test_bench_step_says_where_the_time_went(tmp_path):
     (["serve", "--max-model-len", "lots"], "--max-model-len"),
     (["serve", "--kv-cache-memory-bytes", "4x"], "--kv-cache-memory-bytes: must be a number from 0 on, such as 512M or 4GiB, got 4x"),
     (["serve", "--port", "0", "--kv-cache-memory-bytes", "64KiB", "--max-model-len", "2048"], " tokens: raise --kv-cache-memory-bytes or lower --max-model-len"),
+    (["route", "--service-discovery", "static", "--static-backends", "http://a,http://b", "--session-key", "x"],
+     "use --worker-urls, with a space between the URLs\n--session-key: is not supported: "),
+    (["route", "--router-mode", "kv", "--worker-urls", "http://a"], "kv is kv_aware"),
     (["frobnicate"], "subcommand"),
 ])
 def test_mistakes_exit_with_2_and_name_the_field(arguments, says):

@@ -133,6 +133,7 @@ def test_a_fleet_of_none_starts_for_the_first_request(tmp_path):
         try:
             base = f"http://127.0.0.1:{port}"
             assert eventually(lambda: answers(base + "/health") is not None, PATIENCE)
+            assert eventually(lambda: "octavo_plan_desired_replicas" in fetch(base + "/metrics")), "the first decision"
             assert metric(base, "octavo_plan_desired_replicas") == 0 and workers(router) == []
             client = openai.OpenAI(base_url=router + "/v1", api_key="none", max_retries=0, timeout=300)
             fields = dict(model="demo", prompt="Once upon a time", max_tokens=4, extra_body={"ignore_eos": True})

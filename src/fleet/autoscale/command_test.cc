@@ -34,7 +34,8 @@ struct CommandLog {
 TEST(CommandConnector, RunsWhenTheNumberChanges) {
   CommandLog rig;
   CommandConnector connector(
-      {.command = fmt::format("echo {{replicas}} {{replicas}} >> {}", (rig.folder / "log").string())}, 2);
+      {.command = fmt::format("echo {{replicas}} {{replicas}} >> {}", (rig.folder / "log").string())});
+  ASSERT_EQ(connector.existing({.replicas = {{}, {}}}).value(), 2);
   connector.tick(2, 0);
   EXPECT_TRUE(rig.tick_until(connector, 3, "3 3\n")) << rig.log();
   EXPECT_TRUE(rig.tick_until(connector, 1, "3 3\n1 1\n")) << rig.log();
@@ -45,7 +46,7 @@ TEST(CommandConnector, RunsWhenTheNumberChanges) {
 TEST(CommandConnector, TriesAgainLaterWhatFailed) {
   CommandLog rig;
   CommandConnector connector(
-      {.command = fmt::format("sh -c 'echo {{replicas}} >> {}; exit 1'", (rig.folder / "log").string())}, 1);
+      {.command = fmt::format("sh -c 'echo {{replicas}} >> {}; exit 1'", (rig.folder / "log").string())});
   EXPECT_TRUE(rig.tick_until(connector, 2, "2\n"));
   for (int i = 0; i < 50; ++i) {  // the command has failed, and the connector does not retry it yet
     connector.tick(2, rig.now_us += 1000);
@@ -59,8 +60,7 @@ TEST(CommandConnector, TriesAgainLaterWhatFailed) {
 TEST(CommandConnector, EndsOneThatHangs) {
   CommandLog rig;
   CommandConnector connector(
-      {.command = fmt::format("sh -c 'echo {{replicas}} >> {}; sleep 100'", (rig.folder / "log").string())},
-      1);
+      {.command = fmt::format("sh -c 'echo {{replicas}} >> {}; sleep 100'", (rig.folder / "log").string())});
   EXPECT_TRUE(rig.tick_until(connector, 2, "2\n"));
   connector.tick(2, rig.now_us += 61 * kSecond);
   rig.now_us += 20 * kSecond;

@@ -3,11 +3,17 @@
 
 #include <cstdint>
 
+#include "fleet/autoscale/replica_watch.h"
+
 namespace octavo::fleet {
 
 class Connector {
  public:
   virtual ~Connector() = default;
+
+  // Returns the number of replicas before the first decision. Returns an error while it is unknown: the
+  // planner then decides nothing, because it could remove replicas that it does not see.
+  virtual Result<int> existing(const FleetReading& fleet) { return fleet.existing(); }
 
   // Called several times a second on one thread, with the required number of replicas. The connector logs
   // and retries failures itself.

@@ -52,6 +52,14 @@ TEST(KubernetesConnector, SetsTheScaleOfAWorkloadToZeroAndBack) {
   EXPECT_EQ(cluster.puts, 2);
 }
 
+TEST(KubernetesConnector, TheClusterSaysHowManyExist) {
+  Cluster cluster;
+  KubernetesConnector connector(cluster.options());
+  EXPECT_EQ(connector.existing({.silent = 8}).value(), 3);
+  cluster.refuses = true;
+  EXPECT_FALSE(connector.existing({}));
+}
+
 TEST(KubernetesConnector, TriesAgainAndNoticesWhatOthersDid) {
   Cluster cluster;
   KubernetesConnector connector(cluster.options());

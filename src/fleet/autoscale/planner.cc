@@ -23,17 +23,21 @@ std::string latency(double ms) { return ms < 0 ? "-" : fmt::format("{:.1f} ms", 
 }  // namespace
 
 struct Planner::State {
-  explicit State(PlannerOptions o) : options(std::move(o)), watch(options.share, options.pool) {}
+  State(PlannerOptions o, std::unique_ptr<Connector> c)
+      : options(std::move(o)), watch(options.share, options.pool), connector(std::move(c)) {}
 
   FleetReading read();
   void run();
   void reading(std::int64_t now);
+  void begin(const FleetReading& fleet, std::int64_t now);
+  void warn(const std::string& text);
   std::string metrics();
 
   const PlannerOptions options;
   ReplicaWatch watch;
-  std::optional<Autoscaler> scaler;
-  std::unique_ptr<Connector> connector;
+  std::optional<Autoscaler> scaler;  // nullopt: the number of existing replicas is not known yet
+  const std::unique_ptr<Connector> connector;
+  std::string problem;  // last warning
   std::unique_ptr<http::Server> server;
   std::thread thread;
 
@@ -41,7 +45,7 @@ struct Planner::State {
   std::condition_variable wake;
   // time at which stop() no longer waits for Connector::end(); nullopt: not stopping
   std::optional<std::int64_t> stop_until_us;
-  AutoscalerState seen;
+  std::optional<AutoscalerState> seen;  // nullopt: no decision yet
   int silent = 0;
   double queued = 0;
   std::map<std::string, std::int64_t> decisions;  // reason -> number of decisions
@@ -66,13 +70,12 @@ void Planner::State::run() {
   std::unique_lock lock(mutex);
   for (;;) {
     const auto until = stop_until_us;
-    const int wanted = seen.replicas;
     lock.unlock();
     const std::int64_t now = now_us();
     if (until) {
       if (connector->end(now) || now >= *until) return;
-    } else {
-      connector->tick(wanted, now);
+    } else if (scaler) {
+      connector->tick(scaler->state().replicas, now);
     }
     if (!until && now >= next_us) {
       next_us = std::max(next_us + std::int64_t{1000} * options.interval_ms, now);
@@ -83,8 +86,28 @@ void Planner::State::run() {
   }
 }
 
+// Logs a warning once, until another one.
+void Planner::State::warn(const std::string& text) {
+  if (text != std::exchange(problem, text) && !text.empty()) log_warning("{}", text);
+}
+
+void Planner::State::begin(const FleetReading& fleet, std::int64_t now) {
+  const Result<int> existing = connector->existing(fleet);
+  if (!existing)
+    return warn("no decision, because the number of replicas is unknown: " + existing.error().message);
+  scaler.emplace(options.rules, *options.capacity, *options.predictor, *existing, now);
+}
+
 void Planner::State::reading(std::int64_t now) {
   const FleetReading fleet = read();
+  {
+    const std::lock_guard lock(mutex);
+    silent = fleet.silent;
+    queued = fleet.queued;
+  }
+  if (!scaler) begin(fleet, now);
+  if (!scaler) return;
+  warn(fleet.problem.empty() ? "" : "no replica is removed: " + fleet.problem);
   const int before = scaler->state().replicas;
   const AutoscalerState& state = scaler->read(now, fleet.replicas, fleet.silent, fleet.queued);
   if (state.replicas != before)
@@ -94,43 +117,39 @@ void Planner::State::reading(std::int64_t now) {
   const std::lock_guard lock(mutex);
   if (state.replicas != before) ++decisions[std::string(state.reason)];
   seen = state;
-  silent = fleet.silent;
-  queued = fleet.queued;
 }
 
 std::string Planner::State::metrics() {
   const std::lock_guard lock(mutex);
   std::string out;
-  write_gauge(out, "octavo_plan_desired_replicas", "Number of replicas that the planner wants.",
-              seen.replicas);
-  write_gauge(out, "octavo_plan_ready_replicas", "Number of replicas that answered.", seen.ready);
   write_gauge(out, "octavo_plan_silent_replicas", "Number of replicas that did not answer.", silent);
   write_gauge(out, "octavo_plan_queued_requests", "Requests that wait in the queues of routers.", queued);
+  // If the metric is missing, HPA and KEDA keep the existing replicas.
+  if (!seen) return out;
+  write_gauge(out, "octavo_plan_desired_replicas", "Number of replicas that the planner wants.",
+              seen->replicas);
+  write_gauge(out, "octavo_plan_ready_replicas", "Number of replicas that answered.", seen->ready);
   write_gauge(out, "octavo_plan_needed_replicas", "Number of replicas that the predicted load needs.",
-              seen.floor);
-  write_gauge(out, "octavo_plan_load_tokens_per_second", "Load of the previous window.", seen.load);
+              seen->floor);
+  write_gauge(out, "octavo_plan_load_tokens_per_second", "Load of the previous window.", seen->load);
   write_gauge(out, "octavo_plan_predicted_tokens_per_second", "Predicted load of the current window.",
-              seen.predicted);
-  if (seen.ttft_ms >= 0)
+              seen->predicted);
+  if (seen->ttft_ms >= 0)
     write_gauge(out, "octavo_plan_ttft_seconds", "Maximum time to the first token among the replicas.",
-                seen.ttft_ms * 1e-3);
-  if (seen.tpot_ms >= 0)
+                seen->ttft_ms * 1e-3);
+  if (seen->tpot_ms >= 0)
     write_gauge(out, "octavo_plan_tpot_seconds", "Maximum time per output token among the replicas.",
-                seen.tpot_ms * 1e-3);
+                seen->tpot_ms * 1e-3);
   write_counters(out, "octavo_plan_decisions_total", "Changes of the number of replicas, by cause.", "reason",
                  decisions);
   return out;
 }
 
-Result<std::unique_ptr<Planner>> Planner::start(PlannerOptions options, const MakeConnector& make_connector) {
-  auto state = std::make_unique<State>(std::move(options));
-  const PlannerOptions& o = state->options;
-  const int existing = static_cast<int>(state->read().replicas.size());
-  state->scaler.emplace(o.rules, *o.capacity, *o.predictor, existing, now_us());
-  state->seen = state->scaler->state();
-  state->connector = make_connector(existing);
-  TRY(state->server,
-      http::Server::start(o.http, [state = state.get()](std::shared_ptr<http::Exchange> exchange) {
+Result<std::unique_ptr<Planner>> Planner::start(PlannerOptions options,
+                                                std::unique_ptr<Connector> connector) {
+  auto state = std::make_unique<State>(std::move(options), std::move(connector));
+  TRY(state->server, http::Server::start(state->options.http, [state = state.get()](
+                                                                  std::shared_ptr<http::Exchange> exchange) {
         const std::string& path = exchange->request().path;
         if (path == "/metrics")
           return exchange->respond(

@@ -28,11 +28,9 @@ struct PlannerOptions {
   http::ServerOptions http = {};
 };
 
-using MakeConnector = std::function<std::unique_ptr<Connector>(int replicas)>;
-
 class Planner {
  public:
-  static Result<std::unique_ptr<Planner>> start(PlannerOptions options, const MakeConnector& make_connector);
+  static Result<std::unique_ptr<Planner>> start(PlannerOptions options, std::unique_ptr<Connector> connector);
   ~Planner();  // calls stop(0)
 
   std::string address() const;

@@ -14,16 +14,33 @@ namespace octavo::fleet {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
-// A replica that computes `each` tokens between two readings.
-std::unique_ptr<http::Server> replica(int each) {
-  return http::Server::start(
-             {},
-             [each,
-              tokens = std::make_shared<std::atomic<int>>(0)](std::shared_ptr<http::Exchange> exchange) {
-               exchange->respond({.body = fmt::format("vllm:generation_tokens_total {}\n", *tokens += each)});
-             })
-      .value();
+// A replica that computes `each` tokens between two readings. While `hidden` is set, a proxy answers in its
+// place.
+struct Replica {
+  explicit Replica(int tokens_per_read) : each(tokens_per_read) {}
+  const int each;
+  std::atomic<bool> hidden = false;
+  std::atomic<int> tokens = 0, hidden_reads = 0;
+  std::unique_ptr<http::Server> server =
+      http::Server::start({}, [this](std::shared_ptr<http::Exchange> exchange) {
+        if (hidden && ++hidden_reads) return exchange->respond({.body = "<html>sign in</html>"});
+        exchange->respond({.body = fmt::format("vllm:generation_tokens_total {}\n", tokens += each)});
+      }).value();
+};
+
+PlannerOptions watching(const std::vector<std::string>& urls) {
+  return {.urls = urls,
+          .rules = {.scaling = {.replicas_min = 1, .replicas_max = 5, .window_us = 100'000}},
+          .capacity = CapacityTable({{1, 100}}),
+          .interval_ms = 20};
+}
+
+template <class Condition>
+bool eventually(const Condition& condition) {
+  for (int i = 0; i < 60'000 && !condition(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return condition();
 }
 
 class Remembering final : public Connector {
@@ -37,25 +54,34 @@ class Remembering final : public Connector {
 };
 
 TEST(Planner, ReadsDecidesAndTells) {
-  const auto first = replica(50'000), second = replica(50'000);
-  std::atomic<int> wanted = 0, ends = 0, existing = 0;
-  PlannerOptions options{.urls = {first->address(), second->address()},
-                         .rules = {.scaling = {.replicas_min = 1, .replicas_max = 5, .window_us = 100'000}},
-                         .capacity = CapacityTable({{1, 100}}),
-                         .interval_ms = 20};
-  const auto planner = Planner::start(std::move(options), [&](int replicas) {
-                         existing = replicas;
-                         return std::make_unique<Remembering>(wanted, ends);
-                       }).value();
-  EXPECT_EQ(existing, 2);
-  for (int i = 0; i < 60'000 && wanted != 5; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  EXPECT_EQ(wanted, 5) << "far more tokens a second than any fleet serves";
+  const Replica first(50'000), second(50'000);
+  std::atomic<int> wanted = 0, ends = 0;
+  const auto planner = Planner::start(watching({first.server->address(), second.server->address()}),
+                                      std::make_unique<Remembering>(wanted, ends))
+                           .value();
+  EXPECT_TRUE(eventually([&] { return wanted == 5; })) << "far more tokens a second than any fleet serves";
   const auto page = call_server(planner->address(), "GET", "/metrics", {}, "").value();
   EXPECT_THAT(page.body, HasSubstr("\noctavo_plan_desired_replicas 5\n"));
   EXPECT_THAT(page.body, HasSubstr("\noctavo_plan_ready_replicas 2\n"));
   EXPECT_THAT(page.body, HasSubstr("\noctavo_plan_decisions_total{reason=\"load\"} "));
   planner->stop(60'000);
   EXPECT_EQ(ends, 3) << "it waits for what the connector has to end";
+}
+
+TEST(Planner, DecidesNothingUntilAReplicaAnswers) {
+  Replica first(0), second(0);
+  first.hidden = second.hidden = true;
+  std::atomic<int> wanted = 0, ends = 0;
+  const auto planner = Planner::start(watching({first.server->address(), second.server->address()}),
+                                      std::make_unique<Remembering>(wanted, ends))
+                           .value();
+  EXPECT_TRUE(eventually([&] { return first.hidden_reads > 10; }));
+  EXPECT_EQ(wanted, 0) << "one replica would be the minimum";
+  const auto page = call_server(planner->address(), "GET", "/metrics", {}, "").value();
+  EXPECT_THAT(page.body, Not(HasSubstr("octavo_plan_desired_replicas")));
+  first.hidden = false;
+  EXPECT_TRUE(eventually([&] { return wanted == 2; })) << "the silent replica exists, too";
+  planner->stop(60'000);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "fleet/autoscale/replica_watch.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -18,20 +20,28 @@ double queued_requests(std::string_view page) {
   return queued;
 }
 
+Result<int> FleetReading::existing() const {
+  if (replicas.empty() && silent > 0) return failure(ErrorCode::unavailable, "{}", problem);
+  return static_cast<int>(replicas.size()) + silent;
+}
+
 FleetReading ReplicaWatch::read(const std::map<std::string, Result<std::string>>& pages) {
   FleetReading reading;
   std::map<std::string, ServerLoad> seen;
   for (const auto& [server, page] : pages) {
     const auto known = before_.find(server);
-    if (!page) {
+    const auto now = page ? read_server_load(*page) : std::nullopt;
+    if (!now) {
       ++reading.silent;
+      reading.problem = fmt::format(
+          "{}: {}", server,
+          page ? "GET /metrics returned no valid metrics of vLLM or Octavo" : page.error().message);
       if (known != before_.end()) seen.insert(*known);
       continue;
     }
-    const ServerLoad now = read_server_load(*page);
-    ReplicaReading replica{.running = now.running, .waiting = now.waiting};
+    ReplicaReading replica{.running = now->running, .waiting = now->waiting};
     if (known != before_.end()) {
-      const ServerLoad done = since(known->second, now);
+      const ServerLoad done = since(known->second, *now);
       if (pool_ != Pool::decode) replica.tokens += done.prompt_tokens;
       if (pool_ != Pool::prefill) replica.tokens += done.generation_tokens;
       replica.finished = done.finished;
@@ -39,7 +49,7 @@ FleetReading ReplicaWatch::read(const std::map<std::string, Result<std::string>>
       replica.tpot_ms = 1e3 * quantile(done.time_per_token, share_);
     }
     reading.replicas.push_back(replica);
-    seen.emplace(server, now);
+    seen.emplace(server, *now);
   }
   before_ = std::move(seen);
   return reading;

@@ -23,6 +23,11 @@ struct FleetReading {
   std::vector<ReplicaReading> replicas = {};
   int silent = 0;
   double queued = 0;
+  std::string problem = {};  // why a replica is silent; "": all have answered
+
+  // Returns the number of replicas, with the silent ones. Returns an error if none has answered: the silent
+  // one may be a router, which lists any number of replicas.
+  Result<int> existing() const;
 };
 
 class ReplicaWatch {

@@ -57,5 +57,21 @@ TEST(ReplicaWatch, ASilentOneIsCountedAndWhatItDidIsNotLost) {
   EXPECT_EQ(watch.read({{"a", page(120, 0)}}).replicas[0].tokens, 200);
 }
 
+TEST(ReplicaWatch, OneWithoutMetricsOfAnEngineIsSilentNotIdle) {
+  ReplicaWatch watch(0.9);
+  watch.read({{"a", page(100, 0)}});
+  const FleetReading silent = watch.read({{"a", "<html>sign in</html>"}});
+  EXPECT_TRUE(silent.replicas.empty());
+  EXPECT_EQ(silent.silent, 1);
+  EXPECT_TRUE(silent.problem.starts_with("a: ")) << silent.problem;
+  EXPECT_EQ(watch.read({{"a", page(120, 0)}}).replicas[0].tokens, 200) << "not all tokens since its start";
+}
+
+TEST(ReplicaWatch, SilentReplicasExistUnlessNoneAnswers) {
+  EXPECT_EQ(FleetReading{}.existing().value(), 0) << "a router without workers";
+  EXPECT_EQ((FleetReading{.replicas = {{}}, .silent = 2}).existing().value(), 3);
+  EXPECT_FALSE((FleetReading{.silent = 1}).existing()) << "perhaps a router";
+}
+
 }  // namespace
 }  // namespace octavo::fleet

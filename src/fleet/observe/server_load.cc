@@ -4,6 +4,7 @@
 #include <charconv>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "fleet/observe/metric_line.h"
 
@@ -25,6 +26,7 @@ constexpr struct {
     {"octavo:sessions", &ServerLoad::sessions},
     {"octavo:sessions_pinned", &ServerLoad::pinned_sessions},
 };
+constexpr double kExactMax = 0x1p53;  // above it, a double is not an exact count
 constexpr double ServerLoad::* kCounters[] = {&ServerLoad::prompt_tokens,  &ServerLoad::generation_tokens,
                                               &ServerLoad::finished,       &ServerLoad::preemptions,
                                               &ServerLoad::prefix_queries, &ServerLoad::prefix_hits};
@@ -43,6 +45,18 @@ double bound_of(std::string_view text) {
   return bound;
 }
 
+bool is_of_an_engine(std::string_view line) {
+  return line.starts_with("vllm:") || line.starts_with("octavo:");
+}
+
+// Returns whether the line has one of kSums, even if its value cannot be read.
+bool is_sum(std::string_view line) {
+  const std::string_view metric = line.substr(0, line.find_first_of("{ "));
+  return std::ranges::any_of(kSums, [&](const auto& sum) { return sum.name == metric; });
+}
+
+bool is_count(double value) { return value >= 0 && value <= kExactMax; }
+
 Buckets difference(const Buckets& before, const Buckets& now) {
   Buckets out = now;
   for (const Bucket& old : before) add(out, old.bound, -old.count);
@@ -51,12 +65,16 @@ Buckets difference(const Buckets& before, const Buckets& now) {
 
 }  // namespace
 
-ServerLoad read_server_load(std::string_view page) {
+std::optional<ServerLoad> read_server_load(std::string_view page) {
   ServerLoad load;
+  bool has_engine = false;
   while (!page.empty()) {
     const std::size_t end = std::min(page.find('\n'), page.size());
-    const auto line = read_metric(page.substr(0, end));
+    const std::string_view text = page.substr(0, end);
     page.remove_prefix(std::min(end + 1, page.size()));
+    has_engine = has_engine || is_of_an_engine(text);
+    const auto line = read_metric(text);
+    if (is_sum(text) && !(line && is_count(line->value))) return std::nullopt;
     if (!line) continue;
     for (const auto& [name, value] : kSums)
       if (line->name == name) load.*value += line->value;
@@ -68,7 +86,7 @@ ServerLoad read_server_load(std::string_view page) {
     if (line->name == "vllm:inter_token_latency_seconds_bucket") bucket(load.token_gap);
     if (line->name == "vllm:request_time_per_output_token_seconds_bucket") bucket(load.time_per_token);
   }
-  return load;
+  return has_engine ? std::optional(std::move(load)) : std::nullopt;
 }
 
 ServerLoad since(const ServerLoad& before, const ServerLoad& now) {

@@ -2,6 +2,7 @@
 // top` and the planner use it.
 #pragma once
 
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -24,8 +25,10 @@ struct ServerLoad {
   Buckets first_token = {}, token_gap = {}, time_per_token = {};
 };
 
-// Reads vLLM's metrics. A metric that is missing on the page is 0.
-ServerLoad read_server_load(std::string_view page);
+// Reads the metrics of vLLM and Octavo. A metric that is missing on the page is 0. Returns nullopt if the
+// page has no metric of an engine, or a count that is negative, not finite or too large: with 0 in its place,
+// a busy server would look idle.
+std::optional<ServerLoad> read_server_load(std::string_view page);
 
 // Returns `now` with the counters and buckets of `before` subtracted. Returns `now` if the server has
 // restarted.

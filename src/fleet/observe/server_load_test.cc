@@ -32,7 +32,7 @@ nonsense
 )";
 
 TEST(ServerLoad, AddsUpWhatAPageSaysOfItsEngines) {
-  const ServerLoad load = read_server_load(kPage);
+  const ServerLoad load = read_server_load(kPage).value();
   EXPECT_EQ(load.running, 7);
   EXPECT_EQ(load.waiting, 2);
   EXPECT_EQ(load.kv_usage, 0.75);
@@ -42,11 +42,20 @@ TEST(ServerLoad, AddsUpWhatAPageSaysOfItsEngines) {
   EXPECT_EQ(load.first_token[1].count, 10);
   EXPECT_EQ(load.first_token[2].bound, kInfinity);
   EXPECT_TRUE(load.token_gap.empty());
-  EXPECT_TRUE(read_server_load("").first_token.empty());
+}
+
+TEST(ServerLoad, APageWithoutCountsOfAnEngineIsNoLoad) {
+  for (const char* page :
+       {"", "<html>sign in</html>", "sglang:num_running_reqs 3\n", "vllm:num_requests_running NaN\n",
+        "vllm:num_requests_waiting{engine=\"0\"} -1\n", "vllm:prompt_tokens_total +Inf\n",
+        "vllm:generation_tokens_total 1e300\n", "vllm:request_success_total\n"})
+    EXPECT_FALSE(read_server_load(page)) << page;
+  EXPECT_TRUE(read_server_load("octavo:model_loaded{model_name=\"a\"} 0\n")) << "no model is loaded";
+  EXPECT_TRUE(read_server_load("vllm:num_requests_running 0\nvllm:another NaN\n"));
 }
 
 TEST(ServerLoad, SubtractsCountersAndKeepsGauges) {
-  ServerLoad before = read_server_load(kPage), now = before;
+  ServerLoad before = read_server_load(kPage).value(), now = before;
   now.generation_tokens += 64;
   now.running = 1;
   now.first_token[2].count += 2;

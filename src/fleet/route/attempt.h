@@ -43,6 +43,7 @@ class Attempt {
   std::optional<UsageReport> usage = {};  // last usage that the response contains
   EventCutter events = {};  // splits the stream into events; used if the usage in the events must be changed
   const std::int64_t sent_us;
+  double first_byte_s = 0;  // seconds from the request's arrival to the first byte of this answer
   bool hedges = false;     // this attempt is a hedge: the second of two concurrent attempts
   bool forgotten = false;  // see Trouble::forgotten
   RequestTrace::Call span = {};

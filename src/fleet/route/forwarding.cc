@@ -290,6 +290,7 @@ void Forwarding::on_whole(Attempt& attempt) {
     blame_suspects(200);
     return finish();
   }
+  context_.metrics.first_byte(attempt.first_byte_s);
   attempt.reports_cost |= cost_.take_head(attempt.answer);
   blame_suspects(attempt.answer.status);
   note_usage(attempt, attempt.answer.body);
@@ -344,7 +345,7 @@ bool Forwarding::lead(Attempt& attempt) {
   note_session(attempt);
   balancer_.first_token(attempt.choice.booking);
   if (!back_.begun()) {
-    context_.metrics.first_byte(in_.seconds());
+    attempt.first_byte_s = in_.seconds();
     return true;
   }
   context_.metrics.migrated(true);

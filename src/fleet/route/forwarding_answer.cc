@@ -44,6 +44,7 @@ void Forwarding::check_usage(const Attempt& attempt) const {
 }
 
 void Forwarding::start_stream(Attempt& attempt) {
+  context_.metrics.first_byte(attempt.first_byte_s);
   attempt.reports_cost |= cost_.take_head(attempt.answer);
   http::Response head = for_client(attempt, std::exchange(attempt.answer, {}));
   attempt.answer.status = head.status;
@@ -85,10 +86,7 @@ void Forwarding::answer(http::Response response) {
 void Forwarding::refuse(int status, const std::string& message, std::string_view param) {
   const std::string& path = in_.request().path;
   if (!back_.begun()) return answer(proxy_error(path, status, message, param));
-  if (back_.is_events()) {
-    context_.metrics.migrated(false);
-    back_.write_own(proxy_error_event(path, status, message, param));
-  }
+  if (back_.is_events()) back_.write_own(proxy_error_event(path, status, message, param));
   end(status);
 }
 
@@ -103,6 +101,7 @@ void Forwarding::refuse_for_now(int status, const std::string& message) {
 
 void Forwarding::break_off() {
   if (in_.past_own_deadline()) return refuse_late();
+  if (context_.options.retry.migration_limit > 0) context_.metrics.migrated(false);
   refuse(502,
          "the replica failed in the middle of its answer, and no other replica can continue the answer: send "
          "the request again");

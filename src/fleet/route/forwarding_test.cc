@@ -17,6 +17,8 @@ TEST_F(RouterTest, TriesAnotherReplicaWhenOneFails) {
   Replica well("well");
   route({broken.url(), mute.url(), well.url()});
   for (int i = 0; i < 6; ++i) EXPECT_TRUE(post("{}").body.starts_with("well")) << i;
+  EXPECT_TRUE(get("/metrics").body.contains("\nsmg_router_ttft_seconds_count 6\n"))
+      << "only the answers that clients got";
 }
 
 TEST_F(RouterTest, ADeadReplicaCostsNoRequest) {

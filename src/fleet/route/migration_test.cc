@@ -87,6 +87,21 @@ TEST_F(MigrationTest, AStreamThatBreaksGoesOnElsewhere) {
   EXPECT_FALSE(counted("outcome=\"failed\""));
 }
 
+TEST_F(MigrationTest, WithoutMigrationNoneFails) {
+  Replica a("a", [](auto e) {
+    e->start_stream({.content_type = "text/event-stream"});
+    e->write("data: {}\n\n");  // without finish(), the stream breaks
+  });
+  route({a.url()});
+  http::Client client = connect();
+  ASSERT_TRUE(client.open("POST", "/v1/completions", R"({"prompt":"a","stream":true})"));
+  std::string text;
+  Result<std::optional<std::string>> piece;
+  while ((piece = client.read()) && *piece) text += **piece;
+  EXPECT_TRUE(text.contains("error")) << text;
+  EXPECT_FALSE(counted("octavo_route_migrations_total{"));
+}
+
 TEST_F(MigrationTest, AsOftenAsAllowed) {
   Sayers sayers(3);
   EXPECT_EQ(stream_through(sayers, 1), "ab?");

@@ -195,26 +195,42 @@ void Monitor::request_models(const Member& member, std::function<void()> then) {
 
 void Monitor::refresh_models(std::function<void()> done) {
   loop_.post([this, done = std::move(done)]() mutable {
-    if (now_us() - refreshed_us_ < kRefreshUs) return done();
-    refreshing_.push_back(std::move(done));
-    if (refreshing_.size() > 1) return;
-    ++models_open_;  // keeps the count above 0 until all requests are sent
-    const auto view = balancer_.fleet().view();
-    for (const Member& member : view->members) {
-      if (member.state.availability != Availability::available) continue;
-      ++models_open_;
-      request_models(member, [this] {
-        if (--models_open_ == 0) models_refreshed();
-      });
-    }
-    if (--models_open_ == 0) return models_refreshed();
-    loop_.after(kRefreshWaitMs, [this] { models_refreshed(); });
+    next_refresh_.push_back(std::move(done));
+    if (!refresh_runs_ && !refresh_is_due_) begin_refresh();
   });
 }
 
-void Monitor::models_refreshed() {
+// Waits until a second has passed since the last refresh. A call of refresh_models() during a refresh waits
+// for the next one, because an endpoint may have loaded the model after it listed its models.
+void Monitor::begin_refresh() {
+  refresh_is_due_ = false;
+  if (const std::int64_t wait_us = refreshed_us_ + kRefreshUs - now_us(); wait_us > 0) {
+    refresh_is_due_ = true;
+    return loop_.after(static_cast<int>(wait_us / 1000) + 1, [this] { begin_refresh(); });
+  }
+  refresh_runs_ = true;
+  refreshing_ = std::exchange(next_refresh_, {});
+  const auto open = std::make_shared<int>(1);  // stays above 0 until all requests are sent
+  const auto answered = [this, open, number = ++refreshes_] {
+    if (--*open == 0 && number == refreshes_) end_refresh();
+  };
+  const auto view = balancer_.fleet().view();
+  for (const Member& member : view->members) {
+    if (member.state.availability != Availability::available) continue;
+    ++*open;
+    request_models(member, answered);
+  }
+  loop_.after(kRefreshWaitMs, [this, number = refreshes_] {
+    if (number == refreshes_) end_refresh();
+  });
+  answered();
+}
+
+void Monitor::end_refresh() {
+  if (!std::exchange(refresh_runs_, false)) return;
   refreshed_us_ = now_us();
   for (const auto& done : std::exchange(refreshing_, {})) done();
+  if (!next_refresh_.empty()) begin_refresh();
 }
 
 void Monitor::fetch(const Member& member, std::string_view target,

@@ -33,8 +33,8 @@ class Monitor {
   // of the same id, the first endpoint's model card is returned.
   std::string models_json() const;
 
-  // Requests the models of all available endpoints, at most once a second. Calls `done` once, on any
-  // thread, when all endpoints have responded or after a second. Thread-safe.
+  // Requests the models of all available endpoints after this call, at most once a second. Calls `done` once,
+  // on any thread, when all endpoints have responded, or a second after the requests. Thread-safe.
   void refresh_models(std::function<void()> done);
 
  private:
@@ -55,7 +55,8 @@ class Monitor {
   void note_key(const Member& member, std::string_view page, const Result<http::Response>& answer);
   void read_metrics(const Member& polled, const http::Response& answer);
   void request_models(const Member& member, std::function<void()> then);
-  void models_refreshed();
+  void begin_refresh();
+  void end_refresh();
   void fetch(const Member& member, std::string_view target, std::function<void(Result<http::Response>)> then);
   void learn_models(const Member& polled, const std::string& page);
 
@@ -65,8 +66,11 @@ class Monitor {
   const std::function<void(const std::string& worker)> forget_;
   LeftWorkers left_;
   std::unordered_map<std::string, Known> known_;   // by endpoint name
-  std::vector<std::function<void()>> refreshing_;  // callbacks of refresh_models()
-  int models_open_ = 0;
+  // callbacks of refresh_models(), for the next refresh and for the running one
+  std::vector<std::function<void()>> next_refresh_, refreshing_;
+  std::int64_t refreshes_ = 0;  // number of refreshes that have begun
+  bool refresh_runs_ = false;
+  bool refresh_is_due_ = false;  // begin_refresh() will be called
   std::int64_t refreshed_us_ = 0;
   mutable std::mutex mutex_;
   // endpoint name -> model -> model card

@@ -10,6 +10,7 @@
 #include "base/exact_json.h"
 #include "fleet/scan/body_json.h"
 #include "http/form.h"
+#include "http/target.h"
 #include "openai/routes.h"
 #include "openai/session_path.h"
 
@@ -241,6 +242,8 @@ RouteRequest scan_request(const http::Request& request, std::span<const std::str
       ? read_form(type, request.body, route)
       : read_json(request.body, route);
   read_path(request.path, route);
+  // as servers with many models read it
+  if (route.model.empty()) route.model = http::query_value(request.query, "model").value_or("");
   if (const auto given = request.headers.find("X-Request-Timeout")) {
     double seconds = 0;
     std::from_chars(given->data(), given->data() + given->size(), seconds);

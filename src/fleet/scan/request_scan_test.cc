@@ -137,6 +137,16 @@ TEST(RequestScan, ReadsTheModelOfFormsAndPaths) {
   EXPECT_EQ(scan(R"({"conversation": null, "previous_response_id": null, "input": "x"})").stored_id, "");
 }
 
+TEST(RequestScan, TheQueryNamesTheModelOfARequestWhoseBodyNamesNone) {
+  http::Request create;
+  create.method = "POST";
+  create.path = "/v1/conversations";
+  create.query = "model=org%2Fname";
+  EXPECT_EQ(scan_request(create).model, "org/name");
+  create.body = R"({"model": "other"})";
+  EXPECT_EQ(scan_request(create).model, "other");
+}
+
 TEST(RequestScan, ReadsTheClientsOwnDeadline) {
   EXPECT_EQ(scan(R"({"timeout": 0.5})").timeout_s, 0.5);
   EXPECT_EQ(scan(R"({"timeout": 2})").timeout_s, 2);

@@ -33,8 +33,10 @@ std::vector<std::string_view> split(std::string_view list) {
   return items;
 }
 
-Result<http::Address> address_of(std::string_view host_port) {
-  return http::parse_base_url(fmt::format("http://{}", host_port));
+Result<http::Address> address_of(std::string_view host_port, std::string_view field) {
+  auto address = http::parse_base_url(fmt::format("http://{}", host_port));
+  if (!address) return invalid(field, "must be host:port, got {}", quoted_text(host_port));
+  return address;
 }
 
 }  // namespace
@@ -73,9 +75,8 @@ Result<std::optional<http::Address>> Sidecar::State::prefiller(const http::Reque
   constexpr std::string_view kHeader = "x-prefiller-host-port";
   const std::vector<std::string_view> named = split(request.headers.find(kHeader).value_or(""));
   if (named.empty()) return std::nullopt;
-  auto address = address_of(named[options.sample_prefillers ? draw % named.size() : 0]);
-  if (!address) return invalid(kHeader, "must be host:port, {}", address.error().message);
-  return *std::move(address);
+  TRY(auto address, address_of(named[options.sample_prefillers ? draw % named.size() : 0], kHeader));
+  return address;
 }
 
 void Sidecar::State::handle(std::shared_ptr<http::Exchange> exchange) {
@@ -126,10 +127,8 @@ Result<std::unique_ptr<Sidecar>> Sidecar::start(SidecarOptions options) {
     return invalid("allowed-prefillers", "needs --enable-ssrf-protection");
   auto state = std::make_unique<State>(std::move(options));
   for (const std::string& host_port : state->options.allowed_prefillers) {
-    const auto address = address_of(host_port);
-    if (!address)
-      return invalid("allowed-prefillers", "{}: {}", quoted_text(host_port), address.error().message);
-    state->allowed.push_back(address->text());
+    TRY(const auto address, address_of(host_port, "allowed-prefillers"));
+    state->allowed.push_back(address.text());
   }
   http::ServerOptions http = state->options.http;
   http.refusal = [](int status, const std::string& message) {

@@ -13,6 +13,11 @@ std::string with_number(const std::string& command, int replicas) {
 
 }  // namespace
 
+Result<int> CommandConnector::existing(const FleetReading& fleet) {
+  TRY(replicas_, fleet.existing());
+  return replicas_;
+}
+
 void CommandConnector::tick(int replicas, std::int64_t now_us) {
   if (running_ && running_->running() && now_us - began_us_ < options_.timeout_us) return;
   if (running_) {

@@ -18,14 +18,14 @@ struct CommandOptions {
 // Runs the command when the required number of replicas changes. Waits until the previous command has ended.
 class CommandConnector final : public Connector {
  public:
-  CommandConnector(CommandOptions options, int replicas)
-      : options_(std::move(options)), replicas_(replicas) {}
+  explicit CommandConnector(CommandOptions options) : options_(std::move(options)) {}
 
+  Result<int> existing(const FleetReading& fleet) override;
   void tick(int replicas, std::int64_t now_us) override;
 
  private:
   const CommandOptions options_;
-  int replicas_;  // number of replicas after the last successful command
+  int replicas_ = 0;  // number of replicas at the start, or after the last successful command
   int requested_ = 0;
   std::optional<OwnedProcess> running_{};  // nullopt: no command is running
   std::int64_t began_us_ = 0;

@@ -51,6 +51,11 @@ Result<std::string> kube_workload_path(const std::string& workload, const std::s
                      parts.back());
 }
 
+Result<int> KubernetesConnector::existing(const FleetReading&) {
+  TRY(KubeConnection connection, KubeConnection::open(options_.api));
+  return read_scale(connection);
+}
+
 void KubernetesConnector::tick(int replicas, std::int64_t now_us) {
   if (replicas == wanted_ && now_us < next_us_) return;
   if (const auto done = scale(replicas); !done) {

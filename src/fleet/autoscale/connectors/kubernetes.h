@@ -26,6 +26,7 @@ class KubernetesConnector final : public Connector {
  public:
   explicit KubernetesConnector(KubeScaleOptions options) : options_(std::move(options)) {}
 
+  Result<int> existing(const FleetReading& fleet) override;
   void tick(int replicas, std::int64_t now_us) override;
 
  private:

@@ -113,9 +113,8 @@ void ProcessConnector::when_serving(Server& server, std::int64_t now_us) {
 
 void ProcessConnector::when_draining(Server& server, std::int64_t now_us) {
   const auto page = call_server(server.url(), "GET", "/metrics", {}, options_.api_key);
-  const ServerLoad load =
-      page && page->status == 200 ? read_server_load(page->body) : ServerLoad{.running = 1};
-  if (load.running + load.waiting > 0) {
+  const auto load = page && page->status == 200 ? read_server_load(page->body) : std::nullopt;
+  if (!load || load->running + load->waiting > 0) {
     server.quiet_us = 0;
   } else if (server.quiet_us == 0) {
     server.quiet_us = now_us;

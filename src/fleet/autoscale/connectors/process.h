@@ -33,6 +33,8 @@ class ProcessConnector final : public Connector {
  public:
   explicit ProcessConnector(ProcessOptions options) : options_(std::move(options)) {}
 
+  // Never waits, because the router may start later than the first server.
+  Result<int> existing(const FleetReading& fleet) override { return static_cast<int>(fleet.replicas.size()); }
   void tick(int replicas, std::int64_t now_us) override;
   bool end(std::int64_t now_us) override;
 
