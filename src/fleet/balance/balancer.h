@@ -85,6 +85,8 @@ class Balancer {
   // Reports that a request failed at this endpoint but succeeded at a different endpoint.
   void failed(const Endpoint& endpoint);
   void pause(const Endpoint& endpoint, std::int64_t seconds);
+  // Reports that no more requests with this routing key will come.
+  void finished(std::string_view routing_key);
   // Reports that the endpoint refused a request because it has no capacity (429 or 503). Must be called
   // before ended(). `seconds` is the response's Retry-After.
   void refused(const Booking& booking, std::optional<std::int64_t> seconds);

@@ -363,6 +363,11 @@ void Balancer::tick() {
   for (Pool& each : pools_) each.pipeline.expire(now);
 }
 
+void Balancer::finished(std::string_view routing_key) {
+  const std::lock_guard lock(mutex_);
+  for (Pool& each : pools_) each.pipeline.finished(routing_key);
+}
+
 CircuitBreaker::State Balancer::breaker(EndpointId id) const {
   const std::lock_guard lock(mutex_);
   if (id >= slots_.size() || !slots_[id].health) return CircuitBreaker::State::closed;

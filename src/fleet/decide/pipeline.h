@@ -88,6 +88,7 @@ class Pipeline {
     plugins_->cache_changed(endpoint, events);
   }
   void forget(EndpointId endpoint) { plugins_->forget(endpoint); }
+  void finished(std::string_view routing_key) { plugins_->finished(routing_key); }
   void restarted(EndpointId endpoint) { plugins_->restarted(endpoint); }
   // Returns header fields to add to the response of the endpoint. The client sends them with its next
   // request.

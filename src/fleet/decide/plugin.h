@@ -41,6 +41,8 @@ class Plugin {
   // from KV cache events, because further events report the loss.
   virtual void restarted(EndpointId) {}
   virtual void expire(std::int64_t /*now_us*/) {}
+  // Called when no more requests with this routing key will come.
+  virtual void finished(std::string_view /*routing_key*/) {}
 };
 
 // A filter removes candidates. If a filter would remove all candidates, it keeps all, unless it is

@@ -137,4 +137,8 @@ void Plugins::expire(std::int64_t now_us) {
   for (const auto& plugin : plugins_) plugin->expire(now_us);
 }
 
+void Plugins::finished(std::string_view routing_key) {
+  for (const auto& plugin : plugins_) plugin->finished(routing_key);
+}
+
 }  // namespace octavo::fleet

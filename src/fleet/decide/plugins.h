@@ -50,6 +50,7 @@ class Plugins {
   void forget(EndpointId endpoint);
   void restarted(EndpointId endpoint);
   void expire(std::int64_t now_us);
+  void finished(std::string_view routing_key);
 
   // For make functions. Returns the index of the producer's result in cycle.overlaps. If the producer is
   // not configured, adds it with default parameters. Adds errors about `field` to `parameters`.

@@ -182,6 +182,18 @@ TEST(Policies, StickyLeastLoadedGivesEachReplicaTheSameNumberOfConversations) {
   for (const EndpointId id : {0U, 1U, 2U}) EXPECT_EQ(conversations[id], 10) << id;
 }
 
+TEST(Policies, AFinishedConversationNoLongerCountsAtItsReplica) {
+  TestFleet fleet(2);
+  auto sticky = policy("sticky_least_loaded");
+  const RouteRequest first = with_key("first"), second = with_key("second");
+  const EndpointId home = fleet.send(sticky, first).endpoint;
+  EXPECT_NE(fleet.send(sticky, second).endpoint, home);
+  sticky.finished("first");
+  sticky.finished("first");
+  sticky.finished("unknown");
+  EXPECT_EQ(fleet.send(sticky, with_key("third")).endpoint, home);
+}
+
 TEST(Policies, BucketPartsByLengthAndBalancesWork) {
   TestFleet fleet(2);
   auto bucket = policy("bucket");

@@ -32,6 +32,10 @@ void StickyKeys::forget(EndpointId endpoint) {
   }
 }
 
+void StickyKeys::forget(std::string_view key) {
+  if (const auto found = homes_.find(std::string(key)); found != homes_.end()) drop(found->second);
+}
+
 void StickyKeys::expire(std::int64_t now_us) {
   while (!recent_.empty() && now_us - recent_.back().used_us > idle_max_us) drop(std::prev(recent_.end()));
 }

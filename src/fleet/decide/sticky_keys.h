@@ -23,6 +23,7 @@ class StickyKeys {
   }
   void put(std::string_view key, EndpointId endpoint, std::int64_t now_us);
   void forget(EndpointId endpoint);
+  void forget(std::string_view key);
   void expire(std::int64_t now_us);
 
  private:

@@ -200,6 +200,15 @@ Response health(const RouteContext& context, bool readiness) {
   return response;
 }
 
+// vllm-router's route: the policy no longer counts the session at its worker.
+Response finish_session(Balancer& balancer, const Request& request) {
+  const auto session = http::query_value(request.query, "session_id");
+  if (!session || session->empty())
+    return openai::error_response(400, "must be in the query: /finish_session?session_id=ID", "session_id");
+  balancer.finished(*session);
+  return json_response({{"session_id", *session}, {"status", "finished"}});
+}
+
 // Returns the index of KV blocks for a new router. Handles one request at a time, because the response is
 // built in memory.
 Response kv_index(Balancer& balancer, const Request& request) {
@@ -248,6 +257,7 @@ std::optional<Response> admin_answer(const RouteContext& context, const Request&
     boost::system::error_code error;
     return add_worker(context, json::parse(request.body, error));
   }
+  if (path == "/finish_session" && request.method == "POST") return finish_session(context.balancer, request);
   if (auto answer = older_route(context, request)) return answer;
   if (path.starts_with("/workers/"))
     return one_worker(context.balancer, request, std::string_view(path).substr(kWorkers.size() + 1));

@@ -217,5 +217,20 @@ TEST_F(SessionRouting, RoutesOfASessionFindItsWorker) {
   EXPECT_NE(page.find(R"("has_more":true,"first_id":"a","last_id":"b")"), std::string::npos) << page;
 }
 
+TEST_F(RouterTest, AFinishedSessionNoLongerCountsAtItsWorker) {
+  Replica a("a"), b("b");
+  route({a.url(), b.url()}, {.policy = "sticky_least_loaded"});
+  const auto home = [&](const std::string& session) {
+    return post("{}", {{"X-Session-ID", session}}).body.substr(0, 1);
+  };
+  const std::string first = home("1");
+  EXPECT_NE(home("2"), first);
+  EXPECT_EQ(connect().request("POST", "/finish_session?session_id=1", "", {})->status, 200);
+  EXPECT_EQ(home("3"), first);
+  const http::Response unnamed = *connect().request("POST", "/finish_session", "", {});
+  EXPECT_EQ(unnamed.status, 400);
+  EXPECT_TRUE(unnamed.body.contains("session_id: must be in the query")) << unnamed.body;
+}
+
 }  // namespace
 }  // namespace octavo::fleet

@@ -33,6 +33,7 @@ class StickyKeyPicker : public Picker {
   }
   void forget(EndpointId endpoint) override { keys.forget(endpoint); }
   void expire(std::int64_t now_us) override { keys.expire(now_us); }
+  void finished(std::string_view routing_key) override { keys.forget(routing_key); }
 };
 
 }  // namespace
