@@ -65,7 +65,7 @@ apt_packages() {
   packages=(
     g++ $compiler make cmake ninja-build ccache pkg-config git ca-certificates python3 python3-venv
     libboost"$boost"-dev libboost-json"$boost"-dev libcli11-dev libfmt-dev libspdlog-dev libxxhash-dev libssl-dev libedit-dev
-    libmsgpuck-dev libyaml-cpp-dev libzmq3-dev cppzmq-dev "$jpeg" libpng-dev libwebp-dev zlib1g-dev
+    libmsgpuck-dev libyaml-cpp-dev libzmq3-dev cppzmq-dev "$jpeg" libpng-dev libgif-dev libwebp-dev zlib1g-dev
     libsndfile1-dev libsoxr-dev
     libc-ares-dev libgrpc++-dev libprotobuf-dev protobuf-compiler libnghttp2-dev libsqlite3-dev
     libgtest-dev libgmock-dev libbenchmark-dev
@@ -77,7 +77,7 @@ apt_packages() {
     aarch64)
       dpkg --print-foreign-architectures | grep -qx arm64 || { $sudo dpkg --add-architecture arm64 && $sudo apt-get update -qq; }
       packages+=(g++-aarch64-linux-gnu qemu-user cargo-web rustc-web libstd-rust-web-dev:arm64)
-      packages+=(lib{boost"$boost",boost-json"$boost",fmt,spdlog,xxhash,ssl,edit,msgpuck,yaml-cpp,zmq3,png,webp,sndfile1,soxr,c-ares,grpc++,protobuf,nghttp2,sqlite3,gtest,gmock,benchmark}-dev:arm64 "$jpeg":arm64 zlib1g-dev:arm64)
+      packages+=(lib{boost"$boost",boost-json"$boost",fmt,spdlog,xxhash,ssl,edit,msgpuck,yaml-cpp,zmq3,png,gif,webp,sndfile1,soxr,c-ares,grpc++,protobuf,nghttp2,sqlite3,gtest,gmock,benchmark}-dev:arm64 "$jpeg":arm64 zlib1g-dev:arm64)
       ;;
   esac
   if ! has_rust; then
@@ -95,7 +95,7 @@ dnf_packages() {
   packages=(
     gcc-c++ make cmake ninja-build ccache pkgconf-pkg-config git ca-certificates python3
     boost-devel cli11-devel fmt-devel spdlog-devel xxhash-devel openssl-devel libedit-devel
-    msgpuck-devel yaml-cpp-devel zeromq-devel cppzmq-devel libjpeg-turbo-devel libpng-devel libwebp-devel zlib-devel
+    msgpuck-devel yaml-cpp-devel zeromq-devel cppzmq-devel libjpeg-turbo-devel libpng-devel giflib-devel libwebp-devel zlib-devel
     libsndfile-devel soxr-devel
     c-ares-devel grpc-devel protobuf-devel protobuf-compiler libnghttp2-devel sqlite-devel
     gtest-devel gmock-devel google-benchmark-devel

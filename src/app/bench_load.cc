@@ -10,6 +10,7 @@
 #include "app/environment.h"
 #include "base/clock.h"
 #include "http/client.h"
+#include "local/flag_table.h"
 #include "local/load_tokenizer.h"
 #include "local/progress.h"
 
@@ -27,7 +28,7 @@ http::Headers headers_with_key() {
 
 Result<json::object> listed_model(const http::Address& server, int timeout_s) {
   const std::int64_t give_up = now_us() + std::int64_t{timeout_s} * 1'000'000;
-  for (;;) {
+  for (bool reported = false;; reported = true) {
     const auto requested = [&]() -> Result<json::object> {
       TRY(http::Client client, http::Client::connect({.host = server.host, .port = server.port}));
       TRY(const http::Response response, client.request("GET", "/v1/models", {}, headers_with_key()));
@@ -40,6 +41,9 @@ Result<json::object> listed_model(const http::Address& server, int timeout_s) {
       return first->get_object();
     }();
     if (requested || now_us() >= give_up) return requested;
+    if (!reported)
+      fmt::print(stderr, "waiting up to {} s for {} (--ready-check-timeout-sec): {}\n", timeout_s,
+                 server.text(), requested.error().message);
     std::this_thread::sleep_for(std::chrono::seconds(1));
   }
 }
@@ -92,7 +96,7 @@ void add_load_flags(CLI::App& app, LoadFlags& c) {
   app.add_option("--base-url", c.base_url,
                  "URL of the server, as http://HOST:PORT; replaces --host and --port");
   app.add_option("--host", c.host, "Host of the server")->capture_default_str();
-  app.add_option("--port", c.port, "Port of the server")->capture_default_str();
+  add_number(app, "--port", c.port, "Port of the server")->capture_default_str();
   app.add_option("--endpoint", c.endpoint, "Path of the requests (default: the one of --backend)");
   app.add_option("--model", c.model,
                  "Name or path of the model (default: the first model that the server lists)");
@@ -101,24 +105,24 @@ void add_load_flags(CLI::App& app, LoadFlags& c) {
   app.add_option("--tokenizer", c.tokenizer, "Folder or GGUF file with the tokenizer (default: the model's)");
   app.add_option("--ready-check-timeout-sec", c.ready_check_timeout_s,
                  "Maximum number of seconds to wait until the server is ready")
-      ->check(CLI::Range(0, 86'400))
+      ->check(number_between(0, 86'400))
       ->capture_default_str();
 
   traffic::DatasetOptions& d = c.dataset;
   const auto tokens = [&](const char* flag, int& to, int least, const char* help) {
-    app.add_option(flag, to, help)->check(CLI::Range(least, 1 << 24))->capture_default_str();
+    app.add_option(flag, to, help)->check(number_between(least, 1 << 24))->capture_default_str();
   };
   app.add_option("--dataset-name", d.name, "Data set of the prompts")
       ->check(CLI::IsMember({"random", "prefix_repetition", "sharegpt", "sonnet", "custom", "hf"}))
       ->capture_default_str();
   app.add_option("--dataset-path", d.path,
                  "File of sharegpt (JSON), sonnet (text) or custom (JSON lines with \"prompt\")");
-  app.add_option("--seed", d.seed, "Seed of the prompts and the arrival times")->capture_default_str();
+  add_number(app, "--seed", d.seed, "Seed of the prompts and the arrival times")->capture_default_str();
   tokens("--random-input-len", d.random_input_len, 1, "For random: number of prompt tokens");
   tokens("--random-output-len", d.random_output_len, 1, "For random: number of output tokens");
   app.add_option("--random-range-ratio", d.random_range_ratio,
                  "For random: relative deviation of input and output lengths, below 1")
-      ->check(CLI::Range(0.0, 0.999))
+      ->check(number_between(0.0, 0.999))
       ->capture_default_str();
   tokens("--random-prefix-len", d.random_prefix_len, 0,
          "For random: tokens common to all prompts, added to --random-input-len");
@@ -141,17 +145,17 @@ void add_load_flags(CLI::App& app, LoadFlags& c) {
   app.add_option("--burstiness", c.burstiness,
                  "Shape of the gamma distribution of arrivals. 1: Poisson arrivals; below 1: more bursts; "
                  "above 1: more even")
-      ->check(CLI::Range(0.001, 1e6))
+      ->check(number_between(0.001, 1e6))
       ->capture_default_str();
   app.add_option("--max-concurrency", c.max_concurrency, "Maximum number of requests in flight; 0: no limit")
-      ->check(CLI::Range(0, 1 << 20))
+      ->check(number_between(0, 1 << 20))
       ->capture_default_str();
 
   app.add_flag("--ignore-eos", c.ignore_eos,
                "Ignore end tokens, so that each answer has the requested number of tokens");
-  app.add_option("--temperature", c.temperature, "Temperature of each request (default: the server's)");
-  app.add_option("--top-p", c.top_p, "top_p of each request (default: the server's)");
-  app.add_option("--top-k", c.top_k, "top_k of each request (default: the server's)");
+  add_number(app, "--temperature", c.temperature, "Temperature of each request (default: the server's)");
+  add_number(app, "--top-p", c.top_p, "top_p of each request (default: the server's)");
+  add_number(app, "--top-k", c.top_k, "top_k of each request (default: the server's)");
   app.add_option("--extra-body", c.extra_body, "JSON object with more fields for each request");
 }
 

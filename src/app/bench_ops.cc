@@ -15,6 +15,7 @@
 #include "bench/machine_limits.h"
 #include "bench/op_cases.h"
 #include "kernels/backends.h"
+#include "local/flag_table.h"
 
 namespace octavo {
 namespace {
@@ -167,7 +168,7 @@ void add_bench_ops(CLI::App& bench, Outcome& outcome) {
          "--cpu-threads", options->threads,
          "Number of compute threads; 0: one for each processor that this process may use. With 1, processor "
          "time is measured instead of elapsed time, because other programs disturb it less")
-      ->check(CLI::Range(0, 1024))
+      ->check(number_between(0, 1024))
       ->capture_default_str();
   ops->add_option("--isa", options->isa,
                   "Instruction set, such as avx2 (default: the fastest one that the processor supports)");
@@ -175,7 +176,7 @@ void add_bench_ops(CLI::App& bench, Outcome& outcome) {
                   "Measure only operators whose line contains this text, such as 'int4' or 'decode'; of "
                   "several texts, the line must contain all");
   ops->add_option("--repeats", options->repeats, "Number of runs per operator; the median is reported")
-      ->check(CLI::Range(1, 1 << 20))
+      ->check(number_between(1, 1 << 20))
       ->capture_default_str();
   ops->add_flag("--json", options->json, "Print JSON instead of a table");
   outcome.runs(*ops, options, bench_ops);

@@ -15,6 +15,7 @@
 
 #include "app/bench_load.h"
 #include "app/commands.h"
+#include "local/flag_table.h"
 
 namespace octavo {
 namespace {
@@ -229,7 +230,7 @@ Result<> bench_serve(const ServeCommand& c) {
 void add_flags(CLI::App& app, ServeCommand& c) {
   add_load_flags(app, c);
   app.add_option("--num-prompts", c.dataset.num_prompts, "Number of requests")
-      ->check(CLI::Range(1, 1 << 24))
+      ->check(number_between(1, 1 << 24))
       ->capture_default_str();
   app.add_option("--label", c.label, "Name of this run in the result");
 
@@ -239,11 +240,11 @@ void add_flags(CLI::App& app, ServeCommand& c) {
                  "How the request rate grows from --ramp-up-start-rps to --ramp-up-end-rps")
       ->check(CLI::IsMember({"none", "linear", "exponential"}))
       ->capture_default_str();
-  app.add_option("--ramp-up-start-rps", c.arrivals.ramp_up_start,
-                 "Requests per second at the beginning of the ramp");
-  app.add_option("--ramp-up-end-rps", c.arrivals.ramp_up_end, "Requests per second at the end of the ramp");
+  add_number(app, "--ramp-up-start-rps", c.arrivals.ramp_up_start,
+             "Requests per second at the beginning of the ramp");
+  add_number(app, "--ramp-up-end-rps", c.arrivals.ramp_up_end, "Requests per second at the end of the ramp");
   app.add_option("--num-warmups", c.num_warmups, "Number of requests before the measurement begins")
-      ->check(CLI::Range(0, 1 << 20))
+      ->check(number_between(0, 1 << 20))
       ->capture_default_str();
 
   app.add_option("--percentile-metrics", c.percentile_metrics,

@@ -227,7 +227,8 @@ void add_chat(CLI::App& program, Outcome& outcome) {
   command->add_option("--system,--system-prompt", options->system, "System prompt");
   command->add_option("-q,--quick", options->quick, "Ask this one question and exit");
   command
-      ->add_option("--image", options->images, "Image of the first message (PNG, JPEG or WebP); repeatable")
+      ->add_option("--image", options->images,
+                   "Image of the first message (PNG, JPEG, WebP or GIF); repeatable")
       ->allow_extra_args(false);
   command->add_option("--tools", options->tools_file,
                       "JSON file with a list of tools that the model may call; /result TEXT answers a call");

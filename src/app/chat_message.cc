@@ -29,6 +29,7 @@ Result<std::string> read_small_file(const std::string& path) {
 std::string_view image_type(std::string_view bytes) {
   if (bytes.starts_with("\x89PNG")) return "image/png";
   if (bytes.starts_with("\xff\xd8")) return "image/jpeg";
+  if (bytes.starts_with("GIF8")) return "image/gif";
   if (bytes.starts_with("RIFF") && bytes.substr(0, 12).ends_with("WEBP")) return "image/webp";
   return "";
 }
@@ -58,7 +59,7 @@ json::object tool_message(const json::value& call, std::string_view result) {
 Result<std::string> image_url(const std::string& path) {
   TRY(const std::string bytes, read_small_file(path));
   const std::string_view type = image_type(bytes);
-  if (type.empty()) return invalid("", "{}: must be a PNG, JPEG or WebP image", path);
+  if (type.empty()) return invalid("", "{}: must be a PNG, JPEG, WebP or GIF image", path);
   return fmt::format("data:{};base64,{}", type, encode_base64(bytes));
 }
 

@@ -3,7 +3,6 @@
 #include <sys/resource.h>
 
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 
 #include "app/commands.h"
@@ -31,14 +30,6 @@ void examine_processor(Machine& machine) {
   }
 }
 
-// Returns the free bytes of the file system of the folder, which need not exist yet.
-std::uint64_t free_bytes(std::filesystem::path folder) {
-  std::error_code error;
-  while (!std::filesystem::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();
-  const auto space = std::filesystem::space(folder, error);
-  return error ? 0 : space.available;
-}
-
 Machine this_machine(const HubFlags& hub) {
   Machine machine;
   read_machine_files("/", machine);
@@ -53,7 +44,7 @@ Machine this_machine(const HubFlags& hub) {
   getrlimit(RLIMIT_NOFILE, &files);
   machine.open_files = files.rlim_cur;
   machine.model_cache = cache_dir(hub);
-  machine.model_cache_free = free_bytes(machine.model_cache);
+  examine_model_cache(machine);
   return machine;
 }
 

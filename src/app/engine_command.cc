@@ -85,6 +85,7 @@ Result<> run_engine(RuntimeOptions runtime, int rank, bool of_another_host) {
     TRY(Tokenizer loaded, load_tokenizer(runtime.tokenizer.empty() ? options.model.dir : runtime.tokenizer));
     tokenizer = std::make_unique<Tokenizer>(std::move(loaded));
     TRY(GenerationConfig config, load_generation_config(options.model.dir));
+    add_eos_token(*tokenizer, config.eos_ids);
     return grammar_vocabulary(*tokenizer, std::move(config.eos_ids), vocab_size);
   };
   if (const Result<> settled = settle(runtime); !settled) {

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/quoted_text.h"
+#include "local/flag_table.h"
 
 namespace octavo {
 namespace {
@@ -60,7 +61,7 @@ void add_page_flags(CLI::App& command, EppFlags& flags) {
   command
       .add_option("--model-server-metrics-port", flags.page_port,
                   "Deprecated: port of the engines' metrics; 0: the endpoint's own port")
-      ->check(CLI::Range(0, 65535))
+      ->check(number_between(0, 65535))
       ->group(kGroup);
   command
       .add_option("--model-server-metrics-path", flags.page_path, "Deprecated: path of the engines' metrics")

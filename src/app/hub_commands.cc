@@ -60,6 +60,7 @@ Result<> remove(const HubCommand& c) {
                    "{} is one file of a model, and single files cannot be deleted; remove :{} from the name "
                    "to delete the whole model",
                    c.model, name.variant);
+  TRY_VOID(hub::check_cached(cache_dir(c.hub), name.repo, name.revision));
   const std::string what = name.revision.empty() ? fmt::format("{} with all its revisions", name.repo)
                                                  : fmt::format("{}@{}", name.repo, name.revision);
   if (!c.yes && !confirmed(fmt::format("Delete {} from {}?", what, cache_dir(c.hub).string())))

@@ -1,9 +1,12 @@
 #include "app/machine.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <fstream>
 #include <iterator>
+#include <system_error>
 
 #include "base/host_memory.h"
 #include "base/processors.h"
@@ -69,6 +72,19 @@ void read_machine_files(const fs::path& root, Machine& machine) {
   machine.governor = first_line(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
 }
 
+void examine_model_cache(Machine& machine) {
+  std::error_code error;
+  fs::path folder = fs::absolute(machine.model_cache, error);
+  while (!fs::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();
+  if (!fs::is_directory(folder, error))
+    machine.model_cache_problem = fmt::format("{} is not a folder", folder.string());
+  else if (::access(folder.c_str(), W_OK | X_OK) != 0)
+    machine.model_cache_problem =
+        fmt::format("{}: {}", folder.string(), std::generic_category().message(errno));
+  const auto space = fs::space(folder, error);
+  machine.model_cache_free = error ? 0 : space.available;
+}
+
 std::vector<std::string> advice(const Machine& m) {
   std::vector<std::string> out;
   if (m.instructions.empty())
@@ -99,7 +115,12 @@ std::vector<std::string> advice(const Machine& m) {
         fmt::format("open files: the limit is {}, and each connection needs one: ulimit -n 65536, or "
                     "LimitNOFILE=65536 in a systemd unit",
                     m.open_files));
-  if (m.model_cache_free < kCacheWanted)
+  if (!m.model_cache_problem.empty())
+    out.push_back(
+        fmt::format("model cache: {} cannot be written ({}), so models of the Hub cannot be "
+                    "downloaded: set HF_HOME to a folder that can be written",
+                    m.model_cache, m.model_cache_problem));
+  else if (m.model_cache_free < kCacheWanted)
     out.push_back(
         fmt::format("model cache: {} has only {} of free space: set HF_HOME to a larger disk, or delete "
                     "models with `octavo rm`",
@@ -127,7 +148,9 @@ std::string doctor_page(const Machine& m) {
        m.nccl ? *m.nccl
               : m.nccl.error().message + "; only ranks on several GPUs use it: pip install nvidia-nccl-cu13");
   line("open files", std::to_string(m.open_files));
-  line("model cache", fmt::format("{}, {} free", m.model_cache, gigabytes(m.model_cache_free)));
+  line("model cache",
+       fmt::format("{}, {} free{}", m.model_cache, gigabytes(m.model_cache_free),
+                   m.model_cache_problem.empty() ? "" : ", cannot be written: " + m.model_cache_problem));
   const std::vector<std::string> changes = advice(m);
   out += changes.empty() ? "\nNothing to change.\n" : "\nTo change:\n";
   for (const std::string& change : changes) out += "- " + change + "\n";

@@ -33,10 +33,14 @@ struct Machine {
   Result<std::string> nccl;                   // version of NCCL, or why NCCL is missing
   std::string model_cache;                    // folder
   std::uint64_t model_cache_free = 0;         // bytes
+  std::string model_cache_problem;            // why the folder cannot be written; "": it can
 };
 
 // Reads files in /proc and /sys below `root`.
 void read_machine_files(const std::filesystem::path& root, Machine& machine);
+
+// Reads the free space of `model_cache`, and whether it can be written. The folder need not exist yet.
+void examine_model_cache(Machine& machine);
 
 // Returns a line for each property, then the advice.
 std::string doctor_page(const Machine& machine);

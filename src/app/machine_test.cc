@@ -108,6 +108,20 @@ TEST(Doctor, SaysWhatToChange) {
   EXPECT_THAT(doctor_page(bad), HasSubstr("\nTo change:\n- processor: "));
 }
 
+TEST(Doctor, SaysWhyTheModelCacheCannotBeWritten) {
+  const ScratchDirectory root;
+  root.write("file", "");
+  Machine machine = good();
+  machine.model_cache = (root.path() / "new/hub").string();
+  examine_model_cache(machine);
+  EXPECT_EQ(machine.model_cache_problem, "");
+  machine.model_cache = (root.path() / "file/hub").string();
+  examine_model_cache(machine);
+  EXPECT_EQ(machine.model_cache_problem, (root.path() / "file").string() + " is not a folder");
+  EXPECT_THAT(advice(machine), ElementsAre(HasSubstr("cannot be written")));
+  EXPECT_THAT(doctor_page(machine), HasSubstr("free, cannot be written: "));
+}
+
 TEST(Doctor, SaysWhatTheGpusLack) {
   Machine bad = good();
   bad.gpu = invalid("device", "no driver is installed");

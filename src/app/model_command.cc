@@ -12,6 +12,7 @@
 #include "base/size_text.h"
 #include "kernels/backends.h"
 #include "local/find_model.h"
+#include "local/flag_table.h"
 #include "local/progress.h"
 #include "model/convert.h"
 #include "model/families/families.h"
@@ -98,7 +99,7 @@ void add_model(CLI::App& program, Outcome& outcome) {
                     "Print the layers and the memory of each rank; the next flags set the layout");
   RankPlanOptions& ranks = flags->ranks;
   const auto add_size = [&](const char* flag, int& size, const char* text) {
-    command->add_option(flag, size, text)->check(CLI::Range(1, 64))->capture_default_str();
+    command->add_option(flag, size, text)->check(number_between(1, 64))->capture_default_str();
   };
   add_size("--tensor-parallel-size", ranks.layout.tensor,
            "Number of ranks that divide every layer of a pipeline stage");

@@ -15,6 +15,7 @@
 #include "app/engine_command.h"
 #include "app/environment.h"
 #include "local/engine_flags.h"
+#include "local/flag_table.h"
 #include "local/local_generation.h"
 #include "local/recorded_engine.h"
 #include "record/compare.h"
@@ -226,7 +227,7 @@ void add_replay(CLI::App& program, Outcome& outcome) {
   command
       ->add_option("--speed", options->speed,
                    "With --url: factor by which the prompts are sent faster than recorded")
-      ->check(CLI::Range(0.001, 1e6))
+      ->check(number_between(0.001, 1e6))
       ->capture_default_str()
       ->group("Load");
   add_engine_flags(*command, options->engine.runtime.engine);

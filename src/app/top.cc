@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "fleet/observe/server_pages.h"
 #include "http/url.h"
+#include "local/flag_table.h"
 #include "openai/session_path.h"
 
 namespace octavo {
@@ -113,7 +114,7 @@ void add_top(CLI::App& program, Outcome& outcome) {
   command->add_option("--api-key", options->api_key, "API key to send to the servers and routers")
       ->envname("OCTAVO_API_KEY");
   command->add_option("--interval", options->interval_s, "Seconds between two updates")
-      ->check(CLI::Range(0.1, 3600.0))
+      ->check(number_between(0.1, 3600.0))
       ->capture_default_str();
   command->add_flag("--once", options->once, "Show the load once and exit");
   outcome.runs(*command, options, top);

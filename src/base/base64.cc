@@ -18,6 +18,9 @@ constexpr std::array<std::uint8_t, 256> values() {
 }
 constexpr std::array<std::uint8_t, 256> kValues = values();
 
+// Programs such as base64(1) break their lines.
+bool is_break(char c) { return c == '\n' || c == '\r'; }
+
 }  // namespace
 
 std::string encode_base64(std::string_view bytes) {
@@ -34,14 +37,17 @@ std::string encode_base64(std::string_view bytes) {
 }
 
 Result<std::string> decode_base64(std::string_view text) {
-  for (int padding = 0; padding < 2 && text.ends_with('='); ++padding) text.remove_suffix(1);
-  if (text.size() % 4 == 1)
-    return invalid("", "{} characters are not valid base64, because the length is wrong", text.size());
+  for (int padding = 0; !text.empty() && (is_break(text.back()) || (padding < 2 && text.back() == '='));
+       text.remove_suffix(1))
+    padding += text.back() == '=' ? 1 : 0;
   std::string bytes;
   bytes.reserve(text.size() / 4 * 3 + 2);
   std::uint32_t bits = 0;
   int count = 0;
+  std::size_t characters = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
+    if (is_break(text[i])) continue;
+    ++characters;
     const std::uint8_t value = kValues[static_cast<std::uint8_t>(text[i])];
     if (value == kNone) return invalid("", "character {} is not a base64 character", i);
     bits = bits << 6 | value;
@@ -50,6 +56,8 @@ Result<std::string> decode_base64(std::string_view text) {
     count -= 8;
     bytes += static_cast<char>(bits >> count & 0xFF);
   }
+  if (characters % 4 == 1)
+    return invalid("", "{} characters are not valid base64, because the length is wrong", characters);
   return bytes;
 }
 

@@ -11,7 +11,7 @@ namespace octavo {
 // The result has padding.
 std::string encode_base64(std::string_view bytes);
 
-// Padding is optional. Returns an error if a character is not in the alphabet, or if no text has this length.
+// Padding is optional, line breaks are skipped. Returns an error for other characters and for wrong lengths.
 Result<std::string> decode_base64(std::string_view text);
 
 }  // namespace octavo

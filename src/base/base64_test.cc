@@ -14,6 +14,9 @@ TEST(Base64, IsReadWithAndWithoutPadding) {
   EXPECT_EQ(decode_base64("TWE=").value(), "Ma");
   EXPECT_EQ(decode_base64("TWFu").value(), "Man");
   EXPECT_EQ(decode_base64("TWE").value(), "Ma");
+  EXPECT_EQ(decode_base64("TW\r\nFu\n").value(), "Man");
+  EXPECT_EQ(decode_base64("TQ=\n=\n").value(), "M");
+  EXPECT_THAT(decode_base64("TWFu\nT").error().message, HasSubstr("5 characters"));
   EXPECT_THAT(decode_base64("TW#u").error().message, HasSubstr("character 2"));
   EXPECT_THAT(decode_base64("TWFuT").error().message, HasSubstr("length is wrong"));
 }

@@ -100,13 +100,24 @@ std::vector<CachedModel> cached_models(const fs::path& cache_dir) {
   return models;
 }
 
-Result<std::uint64_t> remove_model(const fs::path& cache_dir, std::string_view name,
-                                   const std::string& revision) {
+Result<> check_cached(const fs::path& cache_dir, std::string_view name, const std::string& revision) {
   const RepoCache repo(cache_dir, name);
   std::error_code ignored;
   if (!fs::is_directory(repo.folder(), ignored))
     return field_failure("model", ErrorCode::not_found, "the model {} is not in {}", name,
                          cache_dir.string());
+  if (revision.empty()) return {};
+  const auto commit = repo.commit_of(revision);
+  if (!commit || !fs::is_directory(repo.snapshot(*commit), ignored))
+    return field_failure("model", ErrorCode::not_found, "the revision {}@{} is not in {}", name, revision,
+                         cache_dir.string());
+  return {};
+}
+
+Result<std::uint64_t> remove_model(const fs::path& cache_dir, std::string_view name,
+                                   const std::string& revision) {
+  TRY_VOID(check_cached(cache_dir, name, revision));
+  const RepoCache repo(cache_dir, name);
   if (revision.empty()) {
     const std::uint64_t bytes = size_of(files_below(repo.blobs()));
     TRY_VOID(delete_all(repo.folder()));
@@ -114,9 +125,6 @@ Result<std::uint64_t> remove_model(const fs::path& cache_dir, std::string_view n
     return bytes;
   }
   const auto commit = repo.commit_of(revision);
-  if (!commit || !fs::is_directory(repo.snapshot(*commit), ignored))
-    return field_failure("model", ErrorCode::not_found, "the revision {}@{} is not in {}", name, revision,
-                         cache_dir.string());
   std::set<fs::path> blobs = files_below(repo.snapshot(*commit));
   for (const fs::path& snapshot : folders_in(repo.snapshots()))
     if (snapshot != repo.snapshot(*commit))

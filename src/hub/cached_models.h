@@ -25,8 +25,12 @@ struct CachedModel {
 // Returns all snapshots, sorted by name.
 std::vector<CachedModel> cached_models(const std::filesystem::path& cache_dir);
 
+// Returns not_found on "model" if the cache lacks the model, or this revision of it ("": any).
+Result<> check_cached(const std::filesystem::path& cache_dir, std::string_view repo,
+                      const std::string& revision);
+
 // Deletes a snapshot, and the blobs that no other snapshot uses. revision "": deletes the whole repository.
-// Returns the number of freed bytes. Returns not_found on "model", or io.
+// Returns the number of freed bytes. Returns the error of check_cached(), or io.
 Result<std::uint64_t> remove_model(const std::filesystem::path& cache_dir, std::string_view repo,
                                    const std::string& revision);
 

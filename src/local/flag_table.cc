@@ -4,6 +4,8 @@
 
 #include <boost/json/parse.hpp>
 #include <charconv>
+#include <concepts>
+#include <limits>
 #include <sstream>
 
 #include "local/numbers.h"
@@ -41,6 +43,14 @@ CLI::Validator not_negative() {
           "NONNEGATIVE"};
 }
 
+// Returns " from 1 to 9", or "" if every number that fits is valid.
+template <class Number>
+std::string limits_text(Number min, Number max) {
+  using Limits = std::numeric_limits<Number>;
+  if (std::floating_point<Number> && min == Limits::lowest() && max == Limits::max()) return "";
+  return fmt::format(" from {} to {}", min, max);
+}
+
 struct Check {
   CLI::Option& option;
 
@@ -48,7 +58,7 @@ struct Check {
   template <class Number>
   void operator()(const Between<Number>& range) const {
     if (range.suffix) option.transform(suffix());
-    option.check(CLI::Range(range.min, range.max));
+    option.check(number_between(range.min, range.max));
   }
   void operator()(const NotNegative& range) const {
     if (!range.suffix) {
@@ -66,6 +76,29 @@ struct Check {
 };
 
 }  // namespace
+
+template <class Number>
+CLI::Validator number_between(Number min, Number max) {
+  const std::string limits = limits_text(min, max);
+  // The help shows the limits of a range, but not those of a type.
+  const bool is_range =
+      min != std::numeric_limits<Number>::lowest() || max != std::numeric_limits<Number>::max();
+  return {[min, max, limits](const std::string& text) {
+            Number number{};
+            if (CLI::detail::lexical_cast(text, number) && number >= min && number <= max)
+              return std::string();
+            return fmt::format("must be a {}number{}, got {}", std::integral<Number> ? "whole " : "", limits,
+                               text);
+          },
+          is_range ? fmt::format("NUMBER in [{} - {}]", min, max) : std::string()};
+}
+template CLI::Validator number_between(int, int);
+template CLI::Validator number_between(std::int64_t, std::int64_t);
+template CLI::Validator number_between(std::uint64_t, std::uint64_t);
+template CLI::Validator number_between(std::uint16_t, std::uint16_t);
+template CLI::Validator number_between(std::uint32_t, std::uint32_t);
+template CLI::Validator number_between(float, float);
+template CLI::Validator number_between(double, double);
 
 std::string text_of(const FlagHelp& help) {
   if (const auto* const text = std::get_if<const char*>(&help)) return *text;

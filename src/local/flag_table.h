@@ -13,6 +13,7 @@
 #include <concepts>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <ranges>
 #include <string>
@@ -93,6 +94,37 @@ void add_flags(CLI::App& command, Options& options, const std::string& group,
     finish_flag(command, *row.add(command, options, row), group, row.values, row.rest);
 }
 
+// Accepts numbers from min to max. Unlike CLI11's check, its error names the kind of number, and 0.01 as
+// 0.01.
+template <class Number>
+CLI::Validator number_between(Number min, Number max);
+
+template <class Value>
+struct NumberIn {
+  using type = Value;
+};
+template <class Value>
+  requires requires { typename Value::value_type; }
+struct NumberIn<Value> {
+  using type = typename Value::value_type;
+};
+
+// Adds a check for a flag without a range, so that the error names the limits of the value's type. Does
+// nothing if the value has no numbers.
+template <class Value>
+CLI::Option* check_number(CLI::Option* option) {
+  using Number = typename NumberIn<Value>::type;  // an element of a list or optional
+  if constexpr (std::is_arithmetic_v<Number> && !std::same_as<Number, bool> && !std::same_as<Number, char>)
+    option->check(number_between(std::numeric_limits<Number>::lowest(), std::numeric_limits<Number>::max()));
+  return option;
+}
+
+// Adds a flag with a number, for commands without a table.
+template <class Value>
+CLI::Option* add_number(CLI::App& command, const char* names, Value& value, const char* help) {
+  return check_number<Value>(command.add_option(names, value, help));
+}
+
 namespace flag {
 
 template <class Number>
@@ -116,6 +148,7 @@ inline constexpr auto to =
         bool has_default = std::is_arithmetic_v<Value>;
         if constexpr (std::ranges::range<Value>) has_default = !std::ranges::empty(value);
         if (has_default && !row.rest.no_default) option->capture_default_str();
+        if (std::holds_alternative<std::monostate>(row.values)) check_number<Value>(option);
         return option;
       }
     };

@@ -12,6 +12,7 @@ Result<> check_size(std::int64_t width, std::int64_t height, std::int64_t most);
 // `rgba` is [pixels, 3].
 void over(const Colour& background, std::vector<std::uint8_t>& rgba);
 
+Result<Image> decode_gif(std::span<const std::byte> file, std::int64_t pixels_max);
 Result<Image> decode_jpeg(std::span<const std::byte> file, std::int64_t pixels_max);
 Result<Image> decode_png(std::span<const std::byte> file, std::int64_t pixels_max, const Colour& background);
 Result<Image> decode_webp(std::span<const std::byte> file, std::int64_t pixels_max, const Colour& background);

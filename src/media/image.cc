@@ -33,7 +33,8 @@ Result<Image> decode_image(std::span<const std::byte> file, std::int64_t pixels_
   if (head.starts_with("\xFF\xD8\xFF")) return decode_jpeg(file, pixels_max);
   if (head.starts_with("\x89PNG\r\n\x1A\n")) return decode_png(file, pixels_max, background);
   if (head.starts_with("RIFF") && head.ends_with("WEBP")) return decode_webp(file, pixels_max, background);
-  return invalid("", "the format of the image is unknown: send PNG, JPEG or WebP");
+  if (head.starts_with("GIF87a") || head.starts_with("GIF89a")) return decode_gif(file, pixels_max);
+  return invalid("", "the format of the image is unknown: send PNG, JPEG, WebP or GIF");
 }
 
 }  // namespace octavo::media

@@ -1,4 +1,4 @@
-// Decodes PNG, JPEG and WebP files as Pillow does.
+// Decodes PNG, JPEG, WebP and GIF files as Pillow does.
 #pragma once
 
 #include <array>
@@ -23,9 +23,10 @@ inline constexpr Colour kWhiteBackground = {255, 255, 255};
 // Pillow warns at 1.3 times this number.
 inline constexpr std::int64_t kImagePixelsMax = std::int64_t{64} << 20;
 
-// Decodes an image. Transparent pixels get the colour `background`. EXIF or XMP orientation is applied.
-// Returns invalid_argument for an unknown format, a broken or incomplete file, more than `pixels_max` pixels
-// (checked before memory is allocated), an animation, or colours other than grey, RGB and palettes.
+// Decodes an image, or the first picture of an animation. Transparent pixels get the colour `background` (not
+// in GIF files, where they have a colour). EXIF or XMP orientation is applied. Returns invalid_argument for
+// an unknown format, a broken or incomplete file, more than `pixels_max` pixels (checked before memory is
+// allocated), or colours other than grey, RGB, CMYK and palettes.
 Result<Image> decode_image(std::span<const std::byte> file, std::int64_t pixels_max = kImagePixelsMax,
                            const Colour& background = kWhiteBackground);
 

@@ -10,6 +10,7 @@
 namespace octavo::media {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
@@ -88,8 +89,90 @@ INSTANTIATE_TEST_SUITE_P(Formats, Pictures,
                            return name;
                          });
 
+// The pixels are (2 c, 255 - c, 7 c) with c = (3 x y + x) % 32.
+TEST(Image, OfAGifFileIsItsFirstPicture) {
+  constexpr const char* kInterlaced =
+      "R0lGODdhGAARAIQAAAD/AAL+BwT9Dgb8FQj7HAr6Iwz5Kg74MRD3OBL2PxT1Rhb0TRjzVBryWxzxYh7waSDvcCLudyTtfibs"
+      "hSjrjCrqkyzpmi7ooTDnqDLmrzTltjbkvTjjxDriyzzh0j7g2SwAAAAAGAARAEAI/wABBBAwgEABAwcQJFCwgEEDBw8gRJAw"
+      "gUIFCxcAZJCwgEAHCw8QBNAwgUEBDxcgJBCwgUIDAx8ARBAwgUAFAxcQZFCwgUEHBx8gBJAwgEIBCwcANNBwgEIABxsQVBDw"
+      "gEMCCwMgdFBwgUAEDwsAFFDwgEIGDwMQNJBwgUMAAwsgVNDwgUACBxMAHHBQgcMABREwfDDQgMIGAQkgXPBQgMEEDQEATDCQ"
+      "gcEHCQUwLPAQgcAFBR0gDLCQgMMDARUAfPDQgcMGDRkwXLBQgcIECREgPHDQgMECBQkALLAQgMEFAQ0wDHCQgcADDQUgbDAQ"
+      "gcMBCR0AEEDAAAIFDBy0c5j3Dl589+/hFVDwgEACBwMQNBBwgEEAAwsA1LN3bwAABP8A/idggAQOaAEDAmDgAAEaQGAABxIg"
+      "4AEFCgBwYIILagAABxhQAAEDCBCwYYcfhjiihyCKKAABBiCgAAMOQCABBRZgoAEHHgCwYosvOgAAAhBg8GOQQwoJpJFEHgmA"
+      "AxwogIEBFAgAgQcMaICABQRIsGSTT0YZEAA7";
+  constexpr const char* kAnimation =
+      "R0lGODlhGAARAIQAAAD/AAL+BwT9Dgb8FQj7HAr6Iwz5Kg74MRD3OBL2PxT1Rhb0TRjzVBryWxzxYh7waSDvcCLudyTtfibs"
+      "hSjrjCrqkyzpmi7ooTDnqDLmrzTltjbkvTjjxDriyzzh0j7g2SH/C05FVFNDQVBFMi4wAwEAAAAh+QQABQAAACwAAAAAGAAR"
+      "AAAI/wABBBAwgEABAwcQJFCwgEEDBw8gRJAwgUIFCxcAEEDAAAIFDBw0cvQIUmTHjyEPOKjAYYCCCBg+GGhAYYOABBAueCjA"
+      "YIKGAAAUUPCAQAIHAxA0EHCAQQADC0GHFj0KoIGGAxQCONiAoIKABxwSWBgAoYOCCwQieFgAAELbt27jwp0rd4KBDAw+SCiA"
+      "YYGHCAQuKOgAYYCFBBweCKgAwAIDARgcENAAwQAHCQg8UFDQ+HHkyQAySFhAoIOFBwgCaJjAoICHCxASCNhAoYGBDwA4YKAA"
+      "gQECArl39/4dnLdv4B88dOCwQUMGDBcsVKAwQUIECA8cNGCwQEECAAIIGJRAoICBAwgSKFjAoIGDB/DiyZsHUEDBAwoZPAxA"
+      "0EDCBQ4BGLAABBVo8AEBCTgwAQAIQIABgw5C+GCDE0ZIIQALWBAAAxcI0AAGAziQAQEPaFAABBsYEAEHB0jQAQAOcKAABgZQ"
+      "IAAEHjCgAQIWECABjDLSaCMAEQgwAQEVGHABAhkosAEDHTjwAQQBSDAABQVYcEBAACH5BAEFAAEALAAAAAAYABEAgQr6IwAA"
+      "AAAAAAAAAAgtAAEIFBhgoMGDCBMqXMhwYcGGECNKnEgRwMOKGClezMixI8eNHkNCBClS5MOAADs=";
+  for (const char* text : {kInterlaced, kAnimation}) {
+    const std::string file = decode_base64(text).value();
+    const auto image = decode_image(bytes_of(file));
+    ASSERT_TRUE(image.has_value()) << image.error().message;
+    ASSERT_EQ(image->width, 24);
+    ASSERT_EQ(image->height, 17);
+    for (int y = 0; y < 17; ++y)
+      for (int x = 0; x < 24; ++x) {
+        const int c = (3 * x * y + x) % 32;
+        const std::uint8_t* pixel = &image->pixels[static_cast<std::size_t>(y * 24 + x) * 3];
+        ASSERT_THAT(std::vector<int>(pixel, pixel + 3), ElementsAre(2 * c, 255 - c, 7 * c)) << x << ' ' << y;
+      }
+    for (std::size_t size = 6; size < 400; size += 7) EXPECT_NE(error_of(file.substr(0, size)), "") << size;
+    for (std::size_t i = 6; i < file.size(); ++i) {
+      std::string changed = file;
+      changed[i] = static_cast<char>(changed[i] ^ 0x5A);
+      static_cast<void>(decode_image(bytes_of(changed), 1 << 20));
+    }
+  }
+}
+
+// An animation of 6 x 4 pixels. Its first frame is smaller than the image, which is black outside of it.
+TEST(Image, OfAnAnimatedWebpFileIsItsFirstFrame) {
+  const std::string file =
+      decode_base64(
+          "UklGRp4AAABXRUJQVlA4WAoAAAACAAAABQAAAwAAQU5JTQYAAAAAAAAAAABBTk1GQgAAAAEAAAEAAAIAAAEAADIAAAJWUDhM"
+          "KgAAAC8CQAAALyAQSCSC2J9rICFBislmZ2z+o4cDDoBCthHg0L0ep3AR/Y/lBUFOTUYoAAAAAAAAAAAABQAAAwAAMgAAAFZQ"
+          "OEwPAAAALwXAAAAHEP2P/gciov8BAA==")
+          .value();
+  const Image image = decode_image(bytes_of(file)).value();
+  ASSERT_EQ(image.width, 6);
+  ASSERT_EQ(image.height, 4);
+  const auto pixel = [&](std::size_t x, std::size_t y) {
+    const std::uint8_t* at = &image.pixels[(y * 6 + x) * 3];
+    return std::vector<int>(at, at + 3);
+  };
+  EXPECT_THAT(pixel(0, 0), ElementsAre(0, 0, 0));
+  EXPECT_THAT(pixel(2, 2), ElementsAre(20, 40, 99));
+  EXPECT_THAT(pixel(4, 3), ElementsAre(40, 60, 99));
+  for (std::size_t size = 0; size < file.size() / 2; ++size)
+    EXPECT_NE(error_of(file.substr(0, size)), "") << size;
+}
+
+TEST(Image, OfAPrintIsConvertedToRgb) {
+  const std::string file =
+      decode_base64(
+          "/9j/7gAOQWRvYmUAZAAAAAAA/9sAQwACAQEBAQECAQEBAgICAgIEAwICAgIFBAQDBAYFBgYGBQYGBgcJCAYHCQcGBggLCAkK"
+          "CgoKCgYICwwLCgwJCgoK/8AAFAgACAAIBEMRAE0RAFkRAEsRAP/EAB8AAAEFAQEBAQEBAAAAAAAAAAABAgMEBQYHCAkKC//E"
+          "ALUQAAIBAwMCBAMFBQQEAAABfQECAwAEEQUSITFBBhNRYQcicRQygZGhCCNCscEVUtHwJDNicoIJChYXGBkaJSYnKCkqNDU2"
+          "Nzg5OkNERUZHSElKU1RVVldYWVpjZGVmZ2hpanN0dXZ3eHl6g4SFhoeIiYqSk5SVlpeYmZqio6Slpqeoqaqys7S1tre4ubrC"
+          "w8TFxsfIycrS09TV1tfY2drh4uPk5ebn6Onq8fLz9PX29/j5+v/aAA4EQwBNAFkASwAAPwD826/YSvpSv1cr/9k=")
+          .value();
+  const Image image = decode_image(bytes_of(file)).value();
+  ASSERT_EQ(image.pixels.size(), 8U * 8 * 3);
+  for (std::size_t i = 0; i < image.pixels.size(); i += 3) {
+    EXPECT_NEAR(image.pixels[i], 46, 2);
+    EXPECT_NEAR(image.pixels[i + 1], 190, 2);
+    EXPECT_NEAR(image.pixels[i + 2], 139, 2);
+  }
+}
+
 TEST(Image, OfOtherFormatsIsRefused) {
-  EXPECT_THAT(error_of("GIF89a............"), HasSubstr("the format of the image is unknown"));
+  EXPECT_THAT(error_of("BM.............."), HasSubstr("the format of the image is unknown"));
   EXPECT_THAT(error_of("<svg xmlns='http://www.w3.org/2000/svg'/>"),
               HasSubstr("the format of the image is unknown"));
 }

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "media/formats.h"
 #include "media/orientation.h"
@@ -43,6 +44,18 @@ void count_scans(j_common_ptr jpeg) {
   std::longjmp(failure.jump, 1);
 }
 
+// Converts a row of a print image as Pillow does: [width, 4] of cyan, magenta, yellow and black, which JPEG
+// files store inverted, to [width, 3].
+void from_inks(const std::uint8_t* inks, std::uint8_t* pixels, std::size_t width) {
+  for (std::size_t i = 0; i < width; ++i, inks += 4) {
+    const unsigned light = inks[3];
+    for (std::size_t c = 0; c < 3; ++c) {
+      const unsigned product = (255U - inks[c]) * light + 128;
+      *pixels++ = static_cast<std::uint8_t>(light - (((product >> 8) + product) >> 8));
+    }
+  }
+}
+
 // libjpeg reports errors with longjmp, so functions that call libjpeg must have no objects with
 // destructors.
 class Reader {
@@ -64,6 +77,7 @@ class Reader {
   std::int64_t height() const { return jpeg_.image_height; }
   bool is_colour() const { return jpeg_.jpeg_color_space == JCS_YCbCr || jpeg_.jpeg_color_space == JCS_RGB; }
   bool is_grey() const { return jpeg_.jpeg_color_space == JCS_GRAYSCALE; }
+  bool is_print() const { return jpeg_.jpeg_color_space == JCS_CMYK || jpeg_.jpeg_color_space == JCS_YCCK; }
 
   bool read_header(std::span<const std::byte> file) {
     if (setjmp(failure_.jump) != 0) return false;
@@ -89,13 +103,16 @@ class Reader {
     return found;
   }
 
-  bool read_rows(std::uint8_t* pixels) {
+  // inks: for print images, memory for a row [width, 4].
+  bool read_rows(std::uint8_t* pixels, std::uint8_t* inks) {
     if (setjmp(failure_.jump) != 0) return false;
-    jpeg_.out_color_space = JCS_RGB;
+    jpeg_.out_color_space = is_print() ? JCS_CMYK : JCS_RGB;
     jpeg_start_decompress(&jpeg_);
     while (jpeg_.output_scanline < jpeg_.output_height) {
-      JSAMPROW row = pixels + std::size_t{3} * jpeg_.output_scanline * jpeg_.output_width;
+      std::uint8_t* const out = pixels + std::size_t{3} * jpeg_.output_scanline * jpeg_.output_width;
+      JSAMPROW row = is_print() ? inks : out;
       jpeg_read_scanlines(&jpeg_, &row, 1);
+      if (is_print()) from_inks(inks, out, jpeg_.output_width);
     }
     jpeg_finish_decompress(&jpeg_);
     return true;
@@ -115,12 +132,13 @@ Result<Image> decode_jpeg(std::span<const std::byte> file, std::int64_t pixels_m
   const auto broken = [&] { return invalid("", "the JPEG image is damaged: {}", reader.message()); };
   if (!reader.read_header(file)) return broken();
   TRY_VOID(check_size(reader.width(), reader.height(), pixels_max));
-  if (!reader.is_colour() && !reader.is_grey())
-    return invalid("", "the JPEG image is neither grey nor RGB, and other colours are not supported");
+  if (!reader.is_colour() && !reader.is_grey() && !reader.is_print())
+    return invalid("", "the JPEG image is neither grey, RGB nor CMYK, and other colours are not supported");
   Image image{static_cast<int>(reader.width()), static_cast<int>(reader.height()), {}};
   image.pixels.resize(static_cast<std::size_t>(reader.width() * reader.height() * 3));
   const int orientation = orientation_of(reader.metadata());
-  if (!reader.read_rows(image.pixels.data())) return broken();
+  std::vector<std::uint8_t> inks(reader.is_print() ? static_cast<std::size_t>(reader.width()) * 4 : 0);
+  if (!reader.read_rows(image.pixels.data(), inks.data())) return broken();
   return upright(std::move(image), orientation);
 }
 

@@ -123,6 +123,8 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"rope_scaling", "3", "rope_scaling must be an object"},
         Bad{"rope_scaling", R"({"type":"magic"})", "rope_type is \"magic\", which is not supported: must be"},
         Bad{"rope_scaling", R"({"type":"linear"})", "rope_scaling.factor is missing"},
+        Bad{"rope_scaling", R"({"type":"yarn","original_max_position_embeddings":32})",
+            "rope_scaling.factor is missing"},
         Bad{"rope_scaling", R"({"type":"linear","factor":0})", "rope_scaling.factor is 0"},
         Bad{"rope_scaling", R"({"type":"dynamic","factor":"2"})", "rope_scaling.factor must be a number"},
         Bad{"rope_scaling", R"({"rope_type":"llama3","factor":8,"low_freq_factor":5,"high_freq_factor":4})",

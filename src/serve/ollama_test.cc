@@ -158,6 +158,15 @@ TEST_F(OllamaTest, ARequestWithoutAPromptLoads) {
   EXPECT_EQ(post("/api/generate", R"({"model":"other"})").status, 404);
 }
 
+TEST_F(OllamaTest, AModelWithoutVectorsRefusesToEmbedNothing) {
+  serve_text("Hi");
+  for (const char* input : {"", R"(,"input":"")", R"(,"input":"text")"}) {
+    const http::Response refused = post("/api/embed", fmt::format(R"({{"model":"demo"{}}})", input));
+    EXPECT_EQ(refused.status, 404);
+    EXPECT_THAT(refused.body, testing::HasSubstr("do not make vectors of texts"));
+  }
+}
+
 TEST_F(OllamaTest, KeepAliveIsANumberOfSecondsOrADuration) {
   constexpr std::int64_t kSecond = 1'000'000;
   const auto us = [](const json::value& value) { return ollama::keep_alive_us(value).value(); };

@@ -286,11 +286,16 @@ Request PoolingPlan::take_request(std::size_t text) {
   return request;
 }
 
+Result<> check_embeddings(const Service& service, VectorsReply whole) {
+  const Task task = vectors_task(service);
+  if (task == Task::embed || (task == Task::token_embed && whole == nullptr)) return {};
+  return no_pooling(service, "make vectors of texts");
+}
+
 Result<PoolingPlan> plan_embeddings(const Service& service, openai::EmbeddingRequest request,
                                     std::string_view id, VectorsReply whole) {
+  TRY_VOID(check_embeddings(service, whole));
   const Task task = vectors_task(service);
-  if (task != Task::embed && (task != Task::token_embed || whole != nullptr))
-    return no_pooling(service, "make vectors of texts");
   const Writer list = [](const Service&, const openai::EmbeddingRequest&, std::size_t,
                          const std::vector<float>& vector) { return numbers(vector); };
   const Writer item = [](const Service& s, const openai::EmbeddingRequest& done, std::size_t i,

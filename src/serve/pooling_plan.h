@@ -54,6 +54,8 @@ std::optional<PoolingRoute> pooling_route(std::string_view path);
 // Function that writes the reply of another protocol. data: the vectors as JSON lists, joined by commas.
 using VectorsReply = std::string (*)(std::string_view model, std::int64_t tokens, std::string_view data);
 
+// Returns the error of plan_embeddings() for a model that makes no vectors.
+Result<> check_embeddings(const Service& service, VectorsReply whole = nullptr);
 // Makes the plan for /v1/embeddings. whole: writes the reply; null: the reply has OpenAI's format.
 Result<PoolingPlan> plan_embeddings(const Service& service, openai::EmbeddingRequest request,
                                     std::string_view id, VectorsReply whole = nullptr);

@@ -233,7 +233,7 @@ Result<std::string> bytes_of(const openai::ChatPrompt::Media& media) {
   const std::size_t comma = url.find(',');
   if (!url.starts_with("data:") || comma == std::string_view::npos ||
       !url.substr(0, comma).ends_with(";base64"))
-    return invalid("", "must be a data: URL in base64, such as data:image/png;base64,..");
+    return invalid("", "must be an http(s) URL, or a data: URL in base64 such as data:image/png;base64,..");
   return decode_base64(url.substr(comma + 1));
 }
 

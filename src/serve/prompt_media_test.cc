@@ -84,6 +84,25 @@ TEST_F(ImagesTest, AUuidStandsForAnEarlierImage) {
               HasSubstr("messages[0].content[0].uuid: must have at most 256 bytes"));
 }
 
+TEST_F(ImagesTest, OllamasImagesMayHaveLineBreaksOrBeUrls) {
+  serve_images();
+  const std::string url = url_of("rgb.png");
+  const std::string data = url.substr(url.find(',') + 1);
+  std::string lines;
+  for (std::size_t at = 0; at < data.size(); at += 76) lines += data.substr(at, 76) + "\r\n";
+  std::vector<std::string> pixels;
+  for (const std::string& image : {data, lines, url}) {
+    json::object message = user("Look");
+    message["images"] = json::array{json::value(image)};
+    json::object body{{"model", "demo"}, {"stream", false}};
+    body["messages"] = json::array{json::value(message)};
+    const http::Response response = post("/api/chat", json::serialize(body));
+    ASSERT_EQ(response.status, 200) << response.body;
+    pixels.push_back(engine_->last_request.media.at(0).bytes);
+    EXPECT_EQ(pixels.back(), pixels.front());
+  }
+}
+
 TEST_F(ImagesTest, ABeamSearchKeepsTheImages) {
   serve_images();
   json::object body = json::parse(chat({user(json::array{image(url_of("rgb.png"))})})).as_object();
@@ -214,8 +233,8 @@ TEST_F(ImagesTest, ErrorsNameThePart) {
   };
   expect("https://127.0.0.1/cat.png", "127.0.0.1 has no public address");
   expect("file:///etc/passwd", "need a server with --allowed-local-media-path");
-  expect("cat.png", "must be a data: URL in base64");
-  expect("data:image/png,raw", "must be a data: URL in base64");
+  expect("cat.png", "must be an http(s) URL, or a data: URL in base64");
+  expect("data:image/png,raw", "must be an http(s) URL, or a data: URL in base64");
   expect("data:image/png;base64,!!!!", "is not a base64 character");
   expect("data:image/png;base64,TWFu", "the format of the image is unknown");
   expect("data:image/png;base64," +

@@ -67,7 +67,7 @@ class ServeTest : public ::testing::Test {
   // Each answer has two calls, and texts before, between and after them, all in one step.
   void serve_texts_and_calls() {
     const std::string call = R"(<tool_call>{"name":"f","arguments":{}}</tool_call>)";
-    serve([text = "One." + call + "Two." + call + "Three."](
+    serve([text = "One.\n" + call + "\nTwo. " + call + "Three."](
               const Request&, int) { return Script{.tokens = ending(text), .tokens_per_step = 1000}; },
           read_calls);
   }

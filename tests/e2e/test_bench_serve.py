@@ -58,6 +58,9 @@ def test_what_is_wrong_is_said_once(server):
     assert refused.returncode == 2 and "the first request failed: HTTP 400" in refused.stderr
     nobody = bench("http://127.0.0.1:1", "--ready-check-timeout-sec", "0")
     assert nobody.returncode == 1 and "Connection refused" in nobody.stderr
+    assert "waiting" not in nobody.stderr
+    later = bench("http://127.0.0.1:1", "--ready-check-timeout-sec", "1")
+    assert later.returncode == 1 and "waiting up to 1 s for " in later.stderr.splitlines()[0]
     for flags, word in [
         (["--goodput", "itl:3"], "goodput"),
         (["--request-rate", "-1"], "request-rate"),

@@ -31,6 +31,20 @@ def test_generate_is_repeatable_and_takes_suffixes():
     assert small.stdout == plain.stdout
 
 
+COMMANDS = [*"serve chat generate pick plan route sidecar simulate run-batch replay top tune".split(), "bench serve", "bench ops",
+            "bench step", "bench sweep", "model inspect", "plan live", "session list"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_wrong_number_gets_the_limits_of_its_flag(command):
+    shown = run(*command.split(), "--help-all").stdout
+    flags = re.findall(r"^ +(?:-\w,)?(--[\w-]+)\S* (?:NUMBER|[-\d.e+]+ to [-\d.e+]+)", shown, re.M)
+    for flag in flags:
+        refused = run(*command.split(), f"{flag}=x")
+        assert refused.returncode == 2
+        assert re.match(rf"{flag}: .*must be .*\bx$", refused.stderr.splitlines()[0]), refused.stderr
+
+
 @pytest.mark.parametrize("variable", ["VLLM_LOGGING_LEVEL", "VLLM_ALLOW_RUNTIME_LORA_UPDATING"])
 def test_an_error_names_the_variable_that_sets_the_flag(variable):
     flag = {"VLLM_LOGGING_LEVEL": "--log-level", "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "--allow-runtime-lora-updating"}[variable]

@@ -364,6 +364,8 @@ def test_list_and_rm(home, hub):
     assert run("rm", NAME, stdin="y\n").returncode == 0
     assert not list((home / "hub").glob("models--*"))
     assert run("rm", "--yes", NAME).returncode == 2
+    gone = run("rm", NAME, stdin="y\n")
+    assert gone.returncode == 2 and "Delete" not in gone.stderr and "is not in" in gone.stderr
 
 
 def test_tls(home, hub, tmp_path):

@@ -14,7 +14,7 @@ from pathlib import Path
 import jsonschema
 import openai
 import pytest
-from conftest import eventually, metric
+from conftest import eventually, http_client, metric, serve
 
 sys.path.append(str(Path(__file__).parents[2] / "tools" / "grammar"))
 from random_schemas import schema as random_schema
@@ -172,3 +172,13 @@ def test_random_schemas(server, client, model):
     assert not wrong, wrong[:5]
     assert counts["valid"] > len(schemas) // 3
     assert eventually(lambda: metric(server, "vllm:grammar_masks_total") > 0)
+
+
+def test_a_text_may_end_with_the_end_token_of_the_tokenizer():
+    """The checkpoint names its end token only in tokenizer_config.json. The engine's process must know it, too."""
+    with serve("--model", "tests/data/vision/qwen3_5_vl", "--served-model-name", "ends", "--dtype", "float32") as base:
+        reply = http_client.post(f"{base}/v1/chat/completions", json={
+            "model": "ends", "messages": [{"role": "user", "content": "x"}], "max_tokens": 9, "structured_outputs": {"choice": ["yes", "no"]}})
+        assert reply.status_code == 200, reply.text
+        choice = reply.json()["choices"][0]
+        assert choice["message"]["content"] in ("yes", "no") and choice["finish_reason"] == "stop"

@@ -93,7 +93,7 @@ Result<RopeScaling> read_scaling(const Config& config, const Dialect& dialect, c
     }
   } else if (kind == "yarn") {
     s.kind = RopeScalingKind::yarn;
-    TRY(s.factor, rope.number("factor", kFactor, stretch));
+    TRY(s.factor, rope.number("factor", kFactor));
     TRY(s.beta_fast, rope.number("beta_fast", kFactor, s.beta_fast));
     TRY(s.beta_slow, rope.number("beta_slow", kFactor, s.beta_slow));
     TRY(s.truncate, rope.boolean("truncate", true));

@@ -95,11 +95,16 @@ class MessagesReply final : public openai::Reply {
   void add(const openai::MessageDelta& parsed, const AnswerPart& part) {
     parsed.in_order(
         [&](const std::string& thought) { grow("thinking", "thinking_delta", "thinking", thought); },
-        [&](const std::string& text) { grow("text", "text_delta", "text", text); },
+        [&](const std::string& text) { add_text(text); },
         [&](const openai::CallDelta& call) { add_call(call); });
     if (!part.finish) return;
     finish_ = part.finish;
     if (const auto* text = std::get_if<std::string>(&part.stop_reason)) stop_ = *text;
+  }
+
+  void add_text(std::string text) {
+    if (!block_.empty() && block_.at("type") == "tool_use") text.erase(0, openai::spaces_at_start(text));
+    if (!text.empty()) grow("text", "text_delta", "text", text);
   }
 
   void add_call(const openai::CallDelta& call) {

@@ -158,9 +158,11 @@ Result<json::value> content_of(Fields& fields, std::string text) {
   json::array parts;
   for (const json::value& image : *images) {
     if (!image.is_string()) return invalid(fields.full_name("images"), "must be a list of base64 texts");
-    parts.push_back({{"type", "image_url"},
-                     {"image_url",
-                      {{"url", fmt::format("data:image;base64,{}", std::string_view(image.get_string()))}}}});
+    const std::string_view data = image.get_string();
+    // Some clients send the data: URLs of OpenAI's API.
+    const std::string url =
+        data.starts_with("data:") ? std::string(data) : fmt::format("data:image;base64,{}", data);
+    parts.push_back({{"type", "image_url"}, {"image_url", {{"url", url}}}});
   }
   parts.push_back({{"type", "text"}, {"text", std::move(text)}});
   return json::value(std::move(parts));

@@ -2,10 +2,12 @@
 // protocols use it.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,6 +24,12 @@ struct CallDelta {
   std::string arguments{};
   std::size_t at = 0;  // number of bytes of MessageDelta::content before the piece
 };
+
+// Returns the number of bytes of white space before the text. Between a call and a text, it belongs to
+// neither in protocols with separate items.
+inline std::size_t spaces_at_start(std::string_view text) {
+  return std::min(text.find_first_not_of(" \t\r\n"), text.size());
+}
 
 // The text and calls that an AnswerPart adds to the message.
 struct MessageDelta {

@@ -118,7 +118,12 @@ class ResponsesReply final : public Reply {
     const bool ends_message = part.finish && item_ && item_->kind == Kind::message;
     if (ends_message && parsed.content.empty() && !logprobs_.empty()) add_text("");
     parsed.in_order([&](const std::string& thought) { grow(Kind::reasoning, thought); },
-                    [&](const std::string& text) { add_text(text); },
+                    [&](const std::string& text) {
+                      const bool after_call =
+                          item_ && item_->kind != Kind::message && item_->kind != Kind::reasoning;
+                      const std::size_t spaces = after_call ? spaces_at_start(text) : 0;
+                      if (text.size() > spaces) add_text(text.substr(spaces));
+                    },
                     [&](const CallDelta& call) {
                       if (!call.id.empty()) begin_call(call);
                       if (!call.arguments.empty()) grow(item_->kind, call.arguments);

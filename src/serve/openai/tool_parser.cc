@@ -101,7 +101,10 @@ ParsedText ToolParser::finish(bool whole) {
     no_call();
     run();
   }
-  if (state_ == State::text) emit_content(layout_ + buffer_);
+  if (state_ == State::text && !buffer_.empty()) {
+    emit_layout();
+    emit_content(buffer_);
+  }
   buffer_.clear();
   return std::exchange(out_, {});
 }
@@ -171,15 +174,17 @@ ToolParser::Mark ToolParser::find_mark() const {
 }
 
 ToolParser::Step ToolParser::read_text() {
-  if (behind_call_) {
+  if (layout_.after_call) {
     const auto text = std::ranges::find_if_not(buffer_, is_space);
+    layout_.space.append(buffer_.begin(), text);
     buffer_.erase(buffer_.begin(), text);
     if (buffer_.empty()) return Step::more;
-    behind_call_ = false;
+    layout_.after_call = false;
   }
   const Mark mark = find_mark();
   const bool found = mark.at != std::string::npos;
   if (mark.restarts) {
+    emit_layout();
     emit_content(std::string_view(buffer_).substr(0, mark.at + mark.size));
     drop(mark.at + mark.size);
     at_start_ = true;
@@ -187,10 +192,11 @@ ToolParser::Step ToolParser::read_text() {
   }
   const std::size_t end = found ? mark.at : buffer_.size() - mark.unsettled;
   const std::size_t spaces = spaces_at_end(std::string_view(buffer_).substr(0, end));
+  if (end > spaces) emit_layout();
   emit_content(std::string_view(buffer_).substr(0, end - spaces));
   drop(end - spaces);
   if (!found) return Step::more;
-  layout_ = buffer_.substr(0, spaces);
+  layout_.space += buffer_.substr(0, spaces);
   drop(spaces);
   mark_size_ = mark.size;
   form_ = 0;
@@ -239,7 +245,7 @@ void ToolParser::no_call() {
 // Ends the list of calls. If no call followed the marker, the marker becomes content.
 void ToolParser::leave() {
   if (first_) {
-    emit_content(std::exchange(layout_, {}));
+    emit_layout();
     CallCursor object(std::string_view(buffer_).substr(mark_size_));
     const bool json = mark_ == "{" && object.next_is('"');
     scan_ = {};
@@ -249,7 +255,7 @@ void ToolParser::leave() {
     at_start_ = false;
     return go(json ? State::other_json : State::text);
   }
-  behind_call_ = !broken_list_;
+  layout_.after_call = !broken_list_;
   go(State::text);
 }
 
@@ -271,7 +277,7 @@ ToolParser::Step ToolParser::skip_item() {
     leave();
     return Step::done;
   }
-  emit_content(std::exchange(layout_, {}));
+  emit_layout();
   emit_content(text.substr(0, size));
   drop(size);
   broken_list_ = broken_list_ || first_;
@@ -306,7 +312,6 @@ void ToolParser::begin_call() {
 void ToolParser::send_call() {
   call_.held = broken_list_ = false;
   call_.raw.clear();
-  layout_.clear();
   at_start_ = false;
   ++calls_;
   if (parallel_ || calls_ == 1)
@@ -394,14 +399,21 @@ ToolParser::Step ToolParser::read_next() {
     if (broken_list_) emit_content(std::string_view(buffer_).substr(0, size));
     drop(size);
     go(State::text);
-    behind_call_ = !broken_list_;
+    layout_.after_call = !broken_list_;
     return Step::done;
   }
   return read_call();
 }
 
+// White space between two texts stays, also if a call was between them: otherwise their words would join.
+void ToolParser::emit_layout() {
+  const std::string space = std::exchange(layout_.space, {});
+  if (layout_.after_text || calls_ == 0) emit_content(space);
+}
+
 void ToolParser::emit_content(std::string_view content) {
   out_.content += content;
+  layout_.after_text = layout_.after_text || !content.empty();
   const std::size_t last = content.find_last_not_of(" \t");
   if (last == std::string_view::npos) return;
   at_start_ = at_start_ && content.find_first_not_of(" \t\r\n") == std::string_view::npos;

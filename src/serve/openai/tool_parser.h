@@ -5,7 +5,7 @@
 //   send(parser.finish());
 //
 // The joined output does not depend on how the text is split into pieces. Text that only looks like the
-// beginning of a call becomes content. White space around calls is dropped.
+// beginning of a call becomes content. White space around calls is dropped, except between two texts.
 #pragma once
 
 #include <cstddef>
@@ -75,6 +75,12 @@ class ToolParser {
     std::string raw;        // while held: the text from the beginning of the call
     std::string arguments;  // arguments so far, while the call is held
   };
+  // White space around markers and calls. It becomes content only between two texts.
+  struct Layout {
+    std::string space;        // white space since the last content
+    bool after_text = false;  // whether there is content before it
+    bool after_call = false;  // whether only white space was read since the last call
+  };
   // at, size: position of a marker in buffer_. unsettled: if there is no marker, the number of bytes at the
   // end of buffer_ that could begin one.
   struct Mark {
@@ -107,6 +113,7 @@ class ToolParser {
   void leave();
   Step skip_item();
 
+  void emit_layout();
   void emit_content(std::string_view content);
   void emit_arguments(std::string_view arguments);
   void drop(std::size_t bytes) { buffer_.erase(0, bytes); }
@@ -120,10 +127,9 @@ class ToolParser {
 
   State state_ = State::text;
   std::string buffer_;    // text that may be content or a call
-  std::string layout_;    // white space before a marker
+  Layout layout_;
   bool at_start_ = true;  // whether only white space was read since the answer began
   bool at_line_start_ = true;
-  bool behind_call_ = false;  // whether only white space was read since the last call
   std::size_t form_ = 0;
   bool first_ = true;  // whether the current call is the first one after its marker
   // whether no call of the current list was valid, so that its items become content

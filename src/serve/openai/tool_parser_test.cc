@@ -200,12 +200,28 @@ TEST(ToolParser, ACallBehindWhatIsNone) {
   EXPECT_EQ(calls_of(parsed), std::vector{call(0, "stop", "{}")});
   EXPECT_EQ(parsed.calls.front().at, parsed.content.size());
   parsed = parse("hermes", good + " and" + good + " more");
-  EXPECT_EQ(parsed.content, "andmore");
+  EXPECT_EQ(parsed.content, "and more");
   EXPECT_EQ(parsed.calls.at(1).at, 3U);
   parsed = parse("hermes", good + "\n<tool_call>{\"name\": \"st");
   EXPECT_EQ(parsed.content, "<tool_call>{\"name\": \"st");
   EXPECT_EQ(parsed.calls.size(), 1U);
   EXPECT_EQ(parse("xlam", "no [{\"name\": \"stop\", \"arguments\": {}}]").calls.size(), 0U);
+}
+
+TEST(ToolParser, WhiteSpaceStaysBetweenTwoTexts) {
+  const std::string good = "<tool_call>{\"name\": \"stop\", \"arguments\": {}}</tool_call>";
+  const auto content = [](const std::string& text) {
+    const ParsedText parsed = parse("hermes", text);
+    std::vector<std::size_t> every(text.size());
+    for (std::size_t i = 0; i < text.size(); ++i) every[i] = i;
+    EXPECT_EQ(in_pieces(parser("hermes"), text, every), parsed) << text;
+    return parsed.content;
+  };
+  EXPECT_EQ(content("One.\n" + good + "\nTwo.\n"), "One.\n\nTwo.\n");
+  EXPECT_EQ(content("One.\n" + good + "\n" + good + " Two."), "One.\n\n Two.");
+  EXPECT_EQ(content("One." + good + " <tool"), "One. <tool");
+  EXPECT_EQ(content("One.\n" + good + "\n"), "One.");
+  EXPECT_EQ(content("\n" + good + "\nTwo."), "Two.");
 }
 
 TEST(ToolParser, SendsShortCallsWholeAndLongOnesAsTheyCome) {

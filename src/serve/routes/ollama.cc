@@ -103,6 +103,7 @@ Result<> embed(const ServicePtr& service, const ExchangePtr& exchange, bool seve
   TRY(const json::object wanted, ollama::embedding_body(body));
   if (!wanted.contains("input")) {  // clients of Ollama load a model with such a request
     TRY(const std::string model, named_model(body, service->options.rules));
+    TRY_VOID(check_embeddings(*service, reply));
     exchange->respond({.body = reply(model, 0, "")});
     return {};
   }
