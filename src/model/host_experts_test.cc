@@ -82,8 +82,23 @@ TEST_P(HostExpertsInCodes, AreClose) {
 }
 INSTANTIATE_TEST_SUITE_P(Formats, HostExpertsInCodes,
                          testing::Values("gpt_oss-mxfp4", "qwen3_moe-gptq-4bit", "qwen3_moe-nvfp4",
-                                         "qwen3_moe-w4a16-group"),
+                                         "qwen3_moe-w4a16-group", "deepseek_v4-fp8-mxfp4"),
                          test_name);
+
+// Only the GPU rounds activations to fp8, so it reads the experts. Results keep their bits.
+TEST_F(HostExperts, AreReadByTheGpuIfActivationsAreRoundedToFp8) {
+  const Golden golden = golden::read("deepseek_v4-fp8-mxfp4", golden::kQuantized);
+  const auto run = [&](int layers) {
+    const auto model =
+        Model::load(golden.directory, *backend_,
+                    {.fp8_activations = true, .threads = 2, .host_weights = {.expert_layers = layers}})
+            .value();
+    EXPECT_EQ(model->host_layers.cpu_computes, 0);
+    EXPECT_EQ(model->host_layers.gpu_reads > 0, layers > 0);
+    return logits(*model, golden, whole(golden));
+  };
+  EXPECT_EQ(run(kEveryLayer), run(0));
+}
 
 }  // namespace
 }  // namespace octavo

@@ -165,14 +165,19 @@ class HostExpertsEngine : public DeviceEngine {};
 
 // The CPU computes the experts in steps of all sizes, with and without CUDA graphs and overlapping steps.
 TEST_P(HostExpertsEngine, OverlappingAndRecordedStepsChangeNoBit) {
-  EngineOptions plain = options_;
-  plain.device.expert_layers_on_host = 1000;
-  plain.device.enforce_eager = true;
-  plain.device.async_scheduling = false;
-  EngineOptions options = plain;
-  options.device.enforce_eager = false;
-  options.device.async_scheduling = true;
-  EXPECT_EQ(answers(options), answers(plain));
+  const std::string quantised =
+      GetParam() == std::string_view("gpt_oss") ? "gpt_oss-mxfp4" : "qwen3_moe-w4a16-group";
+  for (const std::string& folder : {options_.model.dir, "tests/data/quantized/" + quantised}) {
+    EngineOptions plain = options_;
+    plain.model.dir = folder;
+    plain.device.expert_layers_on_host = 1000;
+    plain.device.enforce_eager = true;
+    plain.device.async_scheduling = false;
+    EngineOptions options = plain;
+    options.device.enforce_eager = false;
+    options.device.async_scheduling = true;
+    EXPECT_EQ(answers(options), answers(plain)) << folder;
+  }
 }
 
 TEST_P(HostExpertsEngine, SaysWhatTheCpuSaysInSinglePrecision) {

@@ -19,7 +19,8 @@ using HostFunction = std::function<void()>;
 
 class CudaRecording final : public Recording {
  public:
-  // `functions` are called by the graph (CudaStream::call_host).
+  // The graph calls `functions` (CudaStream::call_host), so the recording must stay until the stream has run
+  // the graph.
   CudaRecording(runtime::GraphHandle graph, std::vector<std::unique_ptr<HostFunction>> functions)
       : graph_(graph), functions_(std::move(functions)) {}
   ~CudaRecording() override { runtime::destroy_graph(graph_); }

@@ -6,7 +6,7 @@
 
 #include "kernels/cuda_host_weights.h"
 #include "kernels/testing/backends.h"
-#include "kernels/testing/tensors.h"
+#include "kernels/testing/quant.h"
 
 namespace octavo {
 namespace {
@@ -23,6 +23,25 @@ struct Pairs {
     for (std::int64_t p = 0; p < count; ++p) tokens.push_back(random.integer(0, kTokens - 1));
   }
 };
+
+// Returns a matrix of 50 rows for each expert, all in the same format. `cols` is a multiple of 256.
+std::vector<TestPart> random_experts(TestRandom& random, Encoding encoding, std::int64_t cols) {
+  const bool blocks = block_shape(encoding).elements > 1,
+             codes = encoding == Encoding::int4 || encoding == Encoding::int8;
+  const std::int64_t groups = cols / (encoding == Encoding::fp8 ? 128 : 32);
+  const bool zeros = codes && random.coin();
+  std::vector<TestPart> parts;
+  for (int e = 0; e < kExperts; ++e)
+    parts.push_back(blocks ? random_blocks(random, encoding, 50, cols)
+                           : random_codes(random, encoding, 50, cols, groups, zeros));
+  return parts;
+}
+
+std::vector<MatrixPart> parts_of(const std::vector<TestPart>& matrices) {
+  std::vector<MatrixPart> parts;
+  for (const TestPart& matrix : matrices) parts.push_back(matrix.part());
+  return parts;
+}
 
 TestTensor converted(const TestTensor& from, DType type) {
   TestTensor to(type, {from.view().size(0), from.view().size(1)});
@@ -103,6 +122,44 @@ TEST_F(CudaHostProducts, HaveTheBitsOfTheCpu) {
       }
       expect_the_bits_of_the_cpu(random, parts, activation);
     }
+}
+
+TEST_F(CudaHostProducts, OfQuantisedMatricesHaveTheBitsOfTheCpu) {
+  TestRandom random(82);
+  std::vector<Encoding> encodings(kQuantisedEncodings.begin(), kQuantisedEncodings.end());
+  encodings.push_back(Encoding::fp8);
+  for (const Encoding encoding : encodings)
+    for (const DType activation : kActivations) {
+      const std::vector<TestPart> matrices = random_experts(random, encoding, 256);
+      expect_the_bits_of_the_cpu(random, parts_of(matrices), activation);
+    }
+}
+
+// The GPU multiplies 16-bit activations, the CPU activations of 8 bits.
+TEST_F(CudaHostProducts, OfQuantisedMatricesAreNearTheGpus) {
+  TestRandom random(83);
+  for (const Encoding encoding : {Encoding::int4, Encoding::int8, Encoding::mxfp4, Encoding::q4_k}) {
+    const std::vector<TestPart> matrices = random_experts(random, encoding, 512);
+    const std::vector<MatrixPart> parts = parts_of(matrices);
+    const Experts w = experts(parts, DType::bf16);
+    std::vector<WeightPtr> owned;
+    std::vector<const Weight*> on_gpu;
+    for (const MatrixPart& part : parts) {
+      owned.push_back(cuda_->ops.prepare(*cuda_->device, {{&part, 1}, DType::bf16}).value());
+      on_gpu.push_back(owned.back().get());
+    }
+    const Pairs pairs(random);
+    const TestTensor x = random.tensor(DType::bf16, {kTokens, 512});
+    const TestTensor ours = product(*cuda_, x, w.shared, pairs, nullptr),
+                     theirs = product(*cuda_, x, on_gpu, pairs, nullptr);
+    double squares = 0, errors = 0;
+    for (std::int64_t i = 0; i < ours.elements(); ++i) {
+      squares += double{theirs[i]} * theirs[i];
+      errors += (double{ours[i]} - theirs[i]) * (double{ours[i]} - theirs[i]);
+    }
+    EXPECT_LT(std::sqrt(errors / squares), 0.01) << name(encoding);
+    EXPECT_GT(errors, 0) << "the CPU has not computed";
+  }
 }
 
 // A graph reads the activations that are in memory when it runs.
