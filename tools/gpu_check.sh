@@ -16,7 +16,8 @@
 #   numbers        products with quantised weights and activations, and KV caches in 8 bits: goldens, and their times
 #   refused        sleep mode; sounds, prompts for cross attention and adapters; models that this backend refuses, with the
 #                  reason
-#   host_experts   experts that the CPU computes, and experts that the GPU reads in host memory: answers and times
+#   host_experts   experts that the CPU computes, and experts that the GPU reads in host memory: products, goldens,
+#                  answers and times
 #   transfer       KV blocks from ranks to a store and to one rank
 #   guesses        draft tokens of every kind change no answer; their gain
 #   ops            times of every operator
@@ -91,7 +92,7 @@ if [ "${1:-}" = pack ]; then
   tar -cf - tools/gpu_check.sh bench/gpu bench/peers/models.py models/demo{,-draft,-eagle3} models/demo-moe tests/data/{models,quantized,rounded,drafters,sound,source,adapters} |
     tar -xf - -C "$place"
   # Copies only those of the largest goldens that engine_test reads, so that the archive stays below 64 MB.
-  (cd "$place" && du -s tests/data/models/* | awk '$1 > 330 { print $2 }' | grep -vE '/(gemma2|qwen3_next|deepseek_v32|deepseek_v4)$' | xargs rm -r)
+  (cd "$place" && du -s tests/data/models/* | awk '$1 > 330 { print $2 }' | grep -vE '/(gemma2|qwen3_next|deepseek_v32|deepseek_v4|qwen3_moe|gpt_oss)$' | xargs rm -r)
   XZ_OPT=-9 tar -cJf build/gpu_check.tar.xz -C build/pack octavo_gpu
   rm -rf build/pack
   ls -l build/gpu_check.tar.xz
@@ -410,7 +411,10 @@ for part in "${expanded[@]}"; do
       step refusals 60 bash -c refusals
       ;;
     host_experts)
-      step host_experts 120 bash -c host_experts
+      step host_products 30 bash -c "cases '$bin/kernels_test' 'CudaHostProducts.*'"
+      step host_expert_goldens 60 bash -c "cases '$bin/model_test' '*HostExpertsInCodes*:*HostExpertsInNumbers*/qwen3_moe'"
+      step host_expert_engine 90 bash -c "cases '$bin/engine_test' '*HostExpertsEngine*'"
+      step host_experts 90 bash -c host_experts
       step host_expert_times 240 bash -c host_expert_times
       ;;
     transfer)
