@@ -16,7 +16,8 @@
 #   numbers        products with quantised weights and activations, and KV caches in 8 bits: goldens, and their times
 #   refused        sleep mode; sounds, prompts for cross attention and adapters; models that this backend refuses, with the
 #                  reason
-#   host_experts   experts in host memory: the same answer, and the times with more and more layers there
+#   host_experts   experts that the CPU computes, and experts that the GPU reads in host memory: products, goldens,
+#                  answers and times
 #   transfer       KV blocks from ranks to a store and to one rank
 #   guesses        draft tokens of every kind change no answer; their gain
 #   ops            times of every operator
@@ -91,7 +92,7 @@ if [ "${1:-}" = pack ]; then
   tar -cf - tools/gpu_check.sh bench/gpu bench/peers/models.py models/demo{,-draft,-eagle3} models/demo-moe tests/data/{models,quantized,rounded,drafters,sound,source,adapters} |
     tar -xf - -C "$place"
   # Copies only those of the largest goldens that engine_test reads, so that the archive stays below 64 MB.
-  (cd "$place" && du -s tests/data/models/* | awk '$1 > 330 { print $2 }' | grep -vE '/(gemma2|qwen3_next|deepseek_v32|deepseek_v4)$' | xargs rm -r)
+  (cd "$place" && du -s tests/data/models/* | awk '$1 > 330 { print $2 }' | grep -vE '/(gemma2|qwen3_next|deepseek_v32|deepseek_v4|qwen3_moe|gpt_oss)$' | xargs rm -r)
   XZ_OPT=-9 tar -cJf build/gpu_check.tar.xz -C build/pack octavo_gpu
   rm -rf build/pack
   ls -l build/gpu_check.tar.xz
@@ -290,21 +291,39 @@ refusals() {
   rm -rf "$folder"
   [ "$count" -gt 0 ] || { echo "no model to refuse in tests/data/models"; return 1; }
 }
-# A mixture of experts with experts in host memory has the same answer; the times.
+# A mixture of experts has the same answer if the GPU reads experts in host memory. If the CPU computes them,
+# it has the same answer in f32, and with and without CUDA graphs.
 host_experts() {
-  local layers dtype one found
+  local dtype one found
   local ask='prompt *= 3; complete()'  # more than 128 tokens
   for dtype in float32 bfloat16; do
     one=$(ASK=$ask MODEL=models/demo-moe answer --dtype $dtype | grep '^answer:') || return
-    for layers in 1 2 1000; do
-      found=$(ASK=$ask MODEL=models/demo-moe answer --dtype $dtype --n-cpu-moe $layers | grep '^answer:') || return
-      [ "$found" = "$one" ] || return
+    found=$(ASK=$ask MODEL=models/demo-moe answer --dtype $dtype --cpu-offload-gb 1 | grep '^answer:') || return
+    [ "$found" = "$one" ] || return
+    found=$(ASK=$ask MODEL=models/demo-moe answer --dtype $dtype --n-cpu-moe 1000 | grep '^answer:') || return
+    [ $dtype = bfloat16 ] || [ "$found" = "$one" ] || return
+    one=$found
+    found=$(ASK=$ask MODEL=models/demo-moe answer --dtype $dtype --n-cpu-moe 1000 --enforce-eager | grep '^answer:') || return
+    [ "$found" = "$one" ] || return
+  done
+}
+# Times of prompts and decoding, with the dimensions of 4 layers of Qwen3-30B-A3B: the GPU has the experts, the
+# CPU computes them, or the GPU reads them in host memory. Their 4.5 GiB in bf16 are the only weights there.
+host_expert_times() {
+  local flags length model=models/demo-moe gb=0.001
+  if [ -z "$dry" ]; then
+    model=$(mktemp -d) gb=4.5
+    python3 -c 'import pathlib, sys; sys.path.insert(0, "bench/peers"); import models; models.describe("qwen3-30b-a3b", pathlib.Path(sys.argv[1]))' "$model" || return
+  fi
+  for flags in '' '--n-cpu-moe 4' "--cpu-offload-gb $gb"; do
+    for length in 1 "$input"; do
+      echo "prompt of $length tokens, flags: ${flags:-none}"
+      # shellcheck disable=SC2086 # a flag and its value
+      "$bin/octavo" bench latency "$model" --load-format dummy --device cuda $small $flags --batch-size 1 --input-len "$length" --output-len "$tokens" \
+        --num-iters-warmup 2 --num-iters 3 || return
     done
   done
-  for layers in 1 2 1000; do
-    "$bin/octavo" bench latency models/demo-moe --device cuda $small --n-cpu-moe $layers --batch-size 1 --input-len "$input" --output-len "$tokens" \
-      --num-iters-warmup 2 --num-iters 3
-  done
+  [ -n "$dry" ] || rm -r "$model"
 }
 # Two ranks store the blocks of a prompt, and one rank loads them.
 stores() {
@@ -343,7 +362,7 @@ drafts() {
     done
   done
 }
-export -f serve answer ranks card number_times sleeps refusals host_experts stores guesses drafts cases shards
+export -f serve answer ranks card number_times sleeps refusals host_experts host_expert_times stores guesses drafts cases shards
 export bin out dry share small tokens prompts input requests batch
 # The steps that call functions get these arguments as text.
 ops=${ops[*]}
@@ -392,7 +411,11 @@ for part in "${expanded[@]}"; do
       step refusals 60 bash -c refusals
       ;;
     host_experts)
-      step host_experts 240 bash -c host_experts
+      step host_products 30 bash -c "cases '$bin/kernels_test' 'CudaHostProducts.*'"
+      step host_expert_goldens 60 bash -c "cases '$bin/model_test' '*HostExpertsInCodes*:*HostExpertsInNumbers*/qwen3_moe'"
+      step host_expert_engine 90 bash -c "cases '$bin/engine_test' '*HostExpertsEngine*'"
+      step host_experts 90 bash -c host_experts
+      step host_expert_times 240 bash -c host_expert_times
       ;;
     transfer)
       step stores 120 bash -c stores

@@ -148,15 +148,18 @@ constexpr EngineFlag kDevice[] = {
      "matrices. With ranks, each rank keeps this size",
      flag::range(0.0, 100'000.0)},
     {"--n-cpu-moe", flag::parsed<&layers_on_host, &E::device, &DeviceOptions::expert_layers_on_host>,
-     "On GPUs, number of layers, from the first one, whose experts stay in host memory. auto: as many as "
-     "needed, so that the other weights take at most 80% of the GPU's free memory"},
+     "On GPUs, number of layers, from the first one, whose experts stay in host memory, where the CPU "
+     "computes them (--cpu-threads). auto: as many as needed, so that the other weights take at most 80% of "
+     "the GPU's free memory. With --cpu-offload-gb instead, the GPU reads experts over PCIe"},
     {"--enforce-eager", flag::to<&E::device, &DeviceOptions::enforce_eager>,
      "Do not use CUDA graphs to decode on GPUs"},
     {"--async-scheduling", flag::to<&E::device, &DeviceOptions::async_scheduling>,
      "On GPUs, start each step before the tokens of the previous step are known (default: on; off with "
      "--speculative-config)"},
     {"--cpu-threads", flag::to<&E::device, &DeviceOptions::threads>,
-     "Number of compute threads; 0: one for each processor that this process may use", flag::range(0, 1024)},
+     "Number of compute threads; 0: one for each processor that this process may use, and one fewer if the "
+     "CPU computes experts for a GPU",
+     flag::range(0, 1024)},
     {"--nnodes", flag::to<&E::parallel, &ParallelOptions::nodes, &NodeOptions::count>,
      "Number of hosts for one engine; each host runs the same number of ranks", flag::range(1, 64)},
     {"--node-rank", flag::to<&E::parallel, &ParallelOptions::nodes, &NodeOptions::rank>,

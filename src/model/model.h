@@ -100,6 +100,7 @@ struct Model {
   Buffer vectors;                    // memory of all norms, biases and frequencies
   std::size_t weight_bytes = 0;      // size of prepared matrices and vectors, including the encoder
   std::size_t host_weight_bytes = 0;  // part of weight_bytes that is in host memory (HostWeights)
+  HostLayers host_layers;             // layers with weights in host memory
   std::size_t checkpoint_bytes = 0;   // all tensors of the checkpoint
   std::unique_ptr<Model> tower;      // image or audio encoder of the model; null: the model has none
   // Complete embedding and output matrix for draft heads, on a rank that has only a part of them.

@@ -1,8 +1,10 @@
 #include "model/weight_loader.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/host_memory.h"
+#include "base/log.h"
 #include "base/thread_pool.h"
 #include "kernels/cuda_host_weights.h"
 #include "model/host_weights.h"
@@ -136,11 +138,7 @@ class Loader {
         model_.spec,
         {.block_size = options_.block_size, .dtype = options_.cache_dtype.value_or(model_.activation)},
         backend_));
-    if (!backend_.device->shares_host_memory())
-      on_host_ = choose_host_weights(
-          model_.network, model_.spec.first_layer(), options_.host_weights,
-          static_cast<double>(backend_.device->available_bytes()),
-          [&](const MatrixParameter& matrix) { return bytes_with(options_.quantization, matrix); });
+    if (!backend_.device->shares_host_memory()) choose_host_matrices();
     TRY_VOID(check_room());
     round_embed_scale();
     TRY_VOID(load_vectors());
@@ -150,6 +148,7 @@ class Loader {
     }
     for (const SharedMatrix& shared : shared_) shared.matrix->weight = shared.first->weight;
     for (NetworkPart* part : model_.network.parts()) part->loaded();
+    model_.host_layers = host_layers(model_.network, on_host_);
     return {};
   }
 
@@ -193,6 +192,30 @@ class Loader {
     model_.activation = options_.dtype == ModelDType::float32 ? DType::f32 : backend_.ops.activation(plain_);
   }
 
+  void choose_host_matrices() {
+    on_host_ = choose_host_weights(
+        model_.network, model_.spec.first_layer(), options_.host_weights,
+        static_cast<double>(backend_.device->available_bytes()),
+        [&](const MatrixParameter& matrix) { return bytes_with(options_.quantization, matrix); });
+    const auto computed = [](const auto& matrix) { return matrix.second == HostUse::cpu_computes; };
+    if (std::ranges::none_of(on_host_, computed)) return;
+    const auto cpu = cuda_host_backend(*backend_.device, options_.threads);
+    if (cpu && !options_.fp8_activations) {
+      cpu_ = *cpu;
+      return;
+    }
+    for (auto& [matrix, use] : on_host_) use = HostUse::gpu_reads;
+    report_gpu_reads(cpu ? "the CPU does not round activations to fp8 (--fp8-activations)"
+                         : cpu.error().message);
+  }
+
+  void report_gpu_reads(std::string_view reason) {
+    if (!reported_)
+      log_warning("n_cpu_moe: the CPU does not compute all experts, and the GPU reads them over PCIe: {}",
+                  reason);
+    reported_ = true;
+  }
+
   // Returns an error if memory does not suffice. Without this check, the system might kill the process while
   // it loads.
   Result<> check_room() const {
@@ -209,7 +232,7 @@ class Loader {
                        : "");
   }
 
-  // Returns an error if the host's memory does not suffice for the weights that the GPU reads there.
+  // Returns an error if the host's memory does not suffice for the weights that stay there.
   Result<> check_host_room() const {
     if (on_host_.empty()) return {};
     double each = 0;
@@ -335,22 +358,60 @@ class Loader {
                                 .activation = model_.activation,
                                 .late = options_.late,
                                 .fp8_activations = options_.fp8_activations};
+    TRY(WeightPtr weight, prepare(matrix, formats));
+    CHECK(weight->activation() == model_.activation, "{} made of {}", name(weight->activation()),
+          name(plain_));
+    model_.weight_bytes += weight->bytes();
+    if (on_host_.contains(&matrix)) model_.host_weight_bytes += weight->bytes();
+    matrix.weight = std::move(weight);
+    bytes_done_ += bytes_of(matrix);
+    if (options_.progress) options_.progress(bytes_done_, checkpoint_.bytes());
+    return {};
+  }
+
+  // Loads the matrix into the memory where it stays.
+  Result<WeightPtr> prepare(const MatrixParameter& matrix, const MatrixFormats& formats) {
+    const auto place = on_host_.find(&matrix);
+    if (place == on_host_.end()) return prepare_on_device(matrix, formats);
+    if (place->second == HostUse::cpu_computes) {
+      Result<WeightPtr> weight = prepare_for_cpu(matrix, formats);
+      if (weight || weight.error().code != ErrorCode::unsupported) return weight;
+      TRY_VOID(let_gpu_read(matrix, weight.error()));
+    }
+    TRY(WeightPtr weight, prepare_on_device(matrix, formats));
+    return cuda_move_to_host(*backend_.device, std::move(weight));
+  }
+
+  Result<WeightPtr> prepare_on_device(const MatrixParameter& matrix, const MatrixFormats& formats) {
     WeightPtr weight = cache_ != nullptr ? cache_->take(matrix) : nullptr;
     if (!weight) {
       TRY(weight, load_matrix(checkpoint_, matrix, formats, backend_, pool_));
     }
     if (cache_ != nullptr) cache_->add(matrix, *weight);
-    CHECK(weight->activation() == model_.activation, "{} made of {}", name(weight->activation()),
-          name(plain_));
-    model_.weight_bytes += weight->bytes();
-    if (on_host_.contains(&matrix)) {
-      TRY(weight, cuda_move_to_host(*backend_.device, std::move(weight)));
-      model_.host_weight_bytes += weight->bytes();
+    return weight;
+  }
+
+  Result<WeightPtr> prepare_for_cpu(const MatrixParameter& matrix, MatrixFormats formats) {
+    formats.activation = cpu_->ops.activation(model_.activation);
+    formats.late = false;
+    TRY(WeightPtr weight, load_matrix(checkpoint_, matrix, formats, *cpu_, pool_));
+    return cuda_compute_on_host(std::move(weight), model_.activation);
+  }
+
+  // The CPU does not support the format of `matrix`, so the GPU reads all experts of this product. Returns
+  // `error` if the CPU already has some of them.
+  Result<> let_gpu_read(const MatrixParameter& matrix, const Error& error) {
+    for (const ParameterList::ExpertProduct& product : parameters_.experts) {
+      if (&product.matrices->front() != &matrix) continue;
+      for (const MatrixParameter& expert : *product.matrices) on_host_[&expert] = HostUse::gpu_reads;
+      report_gpu_reads(error.message);
+      return {};
     }
-    matrix.weight = std::move(weight);
-    bytes_done_ += bytes_of(matrix);
-    if (options_.progress) options_.progress(bytes_done_, checkpoint_.bytes());
-    return {};
+    return failure(
+        ErrorCode::unsupported,
+        "{}; the CPU supports the format of other experts of the layer: use --cpu-offload-gb instead "
+        "of --n-cpu-moe",
+        error.message);
   }
 
   const Checkpoint& checkpoint_;
@@ -363,7 +424,9 @@ class Loader {
   VectorArena arena_;
   ThreadPool pool_;
   DType plain_ = DType::f32;
-  std::set<const MatrixParameter*> on_host_;
+  HostMatrices on_host_;
+  Backend* cpu_ = nullptr;  // computes with matrices in host memory
+  bool reported_ = false;   // whether report_gpu_reads() has logged
   std::size_t bytes_done_ = 0;
   std::size_t prefetched_ = 0;  // index of the first matrix that is not prefetched
   std::size_t prefetched_bytes_ = 0;

@@ -91,8 +91,23 @@ def test_an_engine_without_memory_for_its_cache_stays_asleep(flags, model, tmp_p
         assert answers(base) == before
 
 
-@pytest.mark.parametrize("flags", [("--n-cpu-moe", "1"), ("--n-cpu-moe", "auto", "--cpu-offload-gb", "0.00001"), ("--cpu-offload-gb", "1")])
+@pytest.mark.parametrize("flags", [("--n-cpu-moe", "auto", "--cpu-offload-gb", "0.00001"), ("--cpu-offload-gb", "1")])
 def test_weights_in_host_memory_change_no_bit(flags, model, one, capfd):  # noqa: F811
     with on_gpus(model, *ALONE, *flags) as base:
         assert answers(base) == one
-    assert "of weights are in host memory" in capfd.readouterr().err
+    assert "over PCIe" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("flags", [(), ("--enforce-eager",), ("-tp", "2"), ("--enable-expert-parallel", "-tp", "2")])
+def test_the_cpu_computes_experts(flags, capfd):
+    def completion(base):
+        body = {"model": "demo", "prompt": "One two three", "max_tokens": 8, "temperature": 0, "logprobs": 1}
+        choice = client_of(base).completions.create(**body, extra_body={"ignore_eos": True}).choices[0]
+        return choice.text, choice.logprobs.token_logprobs
+
+    with on_gpus("models/demo-moe", "--dtype", "float32") as base:
+        expected = completion(base)
+    with on_gpus("models/demo-moe", "--dtype", "float32", "--n-cpu-moe", "1000", *flags, nccl="-tp" in flags) as base:
+        text, logprobs = completion(base)
+    assert text == expected[0] and logprobs == pytest.approx(expected[1], abs=1e-3)
+    assert "computes experts of 2 layers" in capfd.readouterr().err

@@ -9,6 +9,7 @@
 #include "base/size_text.h"
 #include "engine/load/prompt_embeds.h"
 #include "engine/option_values.h"
+#include "kernels/cuda_host_weights.h"
 #include "kernels/weight_memory.h"
 #include "model/fingerprint.h"
 #include "model/inspect.h"
@@ -156,6 +157,20 @@ HostWeights host_weights(const EngineOptions& options, bool shares_host_memory, 
   return wanted;
 }
 
+Result<> report_host_weights(const Backend& backend, const LoadOptions& load, const Model& model,
+                             const Ranks* ranks) {
+  std::vector<std::string> uses;
+  const auto [gpu_reads, cpu_computes] = model.host_layers;
+  if (cpu_computes > 0) {
+    TRY(const Backend* cpu, cuda_host_backend(*backend.device, load.threads));
+    uses.push_back(fmt::format("the {} computes experts of {} layers", cpu->device->name(), cpu_computes));
+  }
+  if (gpu_reads > 0) uses.push_back(fmt::format("the GPU reads weights of {} layers over PCIe", gpu_reads));
+  log_info("{} of {} of weights{} are in host memory: {}", size_text(model.host_weight_bytes),
+           size_text(model.weight_bytes), ranks != nullptr ? " a rank" : "", fmt::join(uses, ", and "));
+  return {};
+}
+
 // The draft heads that this rank loads. Only rank 0 has heads, because only rank 0 has the complete rows.
 struct RankHeads {
   bool one_with_cache = false;
@@ -294,10 +309,7 @@ Result<LoadedModel> load_model(const std::shared_ptr<Backend>& backend, const En
   TRY(auto model, Model::load(options.model.dir, *backend, load));
   TRY_VOID(check_model(options, load, *model, ranks));
   if (is_rank_0) report_quantization(options, load, *model, ranks);
-  if (is_rank_0 && model->host_weight_bytes > 0)
-    log_info("{} of {} of weights{} are in host memory, and the GPU reads them over PCIe",
-             size_text(model->host_weight_bytes), size_text(model->weight_bytes),
-             ranks != nullptr ? " a rank" : "");
+  if (is_rank_0 && model->host_weight_bytes > 0) TRY_VOID(report_host_weights(*backend, load, *model, ranks));
 
   CacheOptions cache{.block_size = options.cache.block_size,
                      .dtype = load.cache_dtype.value_or(model->activation),

@@ -161,6 +161,39 @@ EngineStats DeviceEngine::expect_back_from(const KvTierOptions& tier) {
   return (*engine)->own_stats();
 }
 
+class HostExpertsEngine : public DeviceEngine {};
+
+// The CPU computes the experts in steps of all sizes, with and without CUDA graphs and overlapping steps.
+TEST_P(HostExpertsEngine, OverlappingAndRecordedStepsChangeNoBit) {
+  const std::string quantised =
+      GetParam() == std::string_view("gpt_oss") ? "gpt_oss-mxfp4" : "qwen3_moe-w4a16-group";
+  for (const std::string& folder : {options_.model.dir, "tests/data/quantized/" + quantised}) {
+    EngineOptions plain = options_;
+    plain.model.dir = folder;
+    plain.device.expert_layers_on_host = 1000;
+    plain.device.enforce_eager = true;
+    plain.device.async_scheduling = false;
+    EngineOptions options = plain;
+    options.device.enforce_eager = false;
+    options.device.async_scheduling = true;
+    EXPECT_EQ(answers(options), answers(plain)) << folder;
+  }
+}
+
+TEST_P(HostExpertsEngine, SaysWhatTheCpuSaysInSinglePrecision) {
+  options_.model.dtype = "float32";
+  EngineOptions cpu = options_;
+  cpu.device.type = "cpu";
+  const std::vector<CollectedAnswer> expected = answers(cpu);
+  for (const int layers : {1, 1000}) {
+    options_.device.expert_layers_on_host = layers;
+    const std::vector<CollectedAnswer> got = answers(options_);
+    for (std::size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i].tokens, expected[i].tokens) << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, HostExpertsEngine, testing::Values("qwen3_moe", "gpt_oss"),
+                         [](const auto& test) { return std::string(test.param); });
 INSTANTIATE_TEST_SUITE_P(Models, DeviceEngine,
                          testing::Values("llama", "gemma2", "phi3", "qwen3_next", "deepseek_v32",
                                          "deepseek_v4"),

@@ -19,6 +19,8 @@ Result<Buffer> cuda_open_shared(const CudaMemoryHandle&, std::size_t) {
   CHECK(false, "this build has no CUDA backend");
 }
 Result<WeightPtr> cuda_move_to_host(Device&, WeightPtr) { CHECK(false, "this build has no CUDA backend"); }
+Result<Backend*> cuda_host_backend(Device&, int) { CHECK(false, "this build has no CUDA backend"); }
+WeightPtr cuda_compute_on_host(WeightPtr, DType) { CHECK(false, "this build has no CUDA backend"); }
 void* cuda_stream_handle(Stream&) { CHECK(false, "this build has no CUDA backend"); }
 void cuda_add_parts(Stream&, float*, const float*, std::int64_t, int, int) {
   CHECK(false, "this build has no CUDA backend");

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/cuda/host_products.h"
+
 namespace octavo::cuda {
 namespace {
 
@@ -34,6 +36,11 @@ std::int64_t queries_scored(const AttentionLimits& limits) {
 }
 
 }  // namespace
+
+Result<Buffer> pinned_buffer(std::size_t bytes) {
+  TRY(void* data, runtime::allocate_pinned(bytes));
+  return Buffer(data, bytes, [](void* memory, std::size_t) { runtime::release_pinned(memory); });
+}
 
 Format format_of(DType type) {
   switch (type) {
@@ -94,11 +101,30 @@ void CudaStream::wait(Mark mark) {
 
 std::unique_ptr<Recording> CudaStream::record(const std::function<void()>& work) {
   runtime::begin_graph(handle_);
+  recording_ = true;
   work();
-  return std::make_unique<CudaRecording>(runtime::end_graph(handle_));
+  recording_ = false;
+  return std::make_unique<CudaRecording>(runtime::end_graph(handle_), std::exchange(recorded_, {}));
 }
 void CudaStream::replay(const Recording& recording) {
   runtime::launch_graph(handle_, static_cast<const CudaRecording&>(recording).graph());
+}
+
+void CudaStream::call_host(HostFunction function) {
+  auto owned = std::make_unique<HostFunction>(std::move(function));
+  if (recording_) {
+    runtime::call_host(
+        handle_, [](void* of_graph) { (*static_cast<HostFunction*>(of_graph))(); }, owned.get());
+    recorded_.push_back(std::move(owned));
+    return;
+  }
+  runtime::call_host(
+      handle_,
+      [](void* released) {
+        const std::unique_ptr<HostFunction> called(static_cast<HostFunction*>(released));
+        (*called)();
+      },
+      owned.release());
 }
 
 Result<> CudaStream::reserve_scratch(std::size_t bytes) {
@@ -123,14 +149,10 @@ Result<> CudaStream::reserve_products() {
 }
 
 void* CudaStream::rounded_x(std::size_t bytes) {
-  if (rounded_.empty() || rounded_.back().bytes() < bytes) {
-    // Doubling keeps all earlier buffers together smaller than the last one.
-    auto grown = device_buffer(std::max(bytes, rounded_.empty() ? 0 : 2 * rounded_.back().bytes()));
-    CHECK(grown.has_value(), "no memory for {} bytes of rounded activations: lower --max-num-batched-tokens",
-          bytes);
-    rounded_.push_back(std::move(*grown));
-  }
-  return rounded_.back().data();
+  void* const memory = rounded_.at_least(bytes, device_buffer);
+  CHECK(memory != nullptr, "no memory for {} bytes of rounded activations: lower --max-num-batched-tokens",
+        bytes);
+  return memory;
 }
 
 void* CudaStream::scratch(std::size_t bytes) const {
@@ -139,10 +161,7 @@ void* CudaStream::scratch(std::size_t bytes) const {
 }
 
 Result<Buffer> CudaDevice::allocate(std::size_t bytes) { return device_buffer(bytes); }
-Result<Buffer> CudaDevice::allocate_staging(std::size_t bytes) {
-  TRY(void* data, runtime::allocate_pinned(bytes));
-  return Buffer(data, bytes, [](void* memory, std::size_t) { runtime::release_pinned(memory); });
-}
+Result<Buffer> CudaDevice::allocate_staging(std::size_t bytes) { return pinned_buffer(bytes); }
 
 void CudaDevice::upload(Stream& stream, const View& device, const void* host) {
   CHECK(device.contiguous());

@@ -1,8 +1,11 @@
 // Device, stream, weights and attention plans of the CUDA backend. They call CUDA only through runtime.h.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "kernels/cuda/attention_plan.h"
@@ -12,9 +15,14 @@
 
 namespace octavo::cuda {
 
+using HostFunction = std::function<void()>;
+
 class CudaRecording final : public Recording {
  public:
-  explicit CudaRecording(runtime::GraphHandle graph) : graph_(graph) {}
+  // The graph calls `functions` (CudaStream::call_host), so the recording must stay until the stream has run
+  // the graph.
+  CudaRecording(runtime::GraphHandle graph, std::vector<std::unique_ptr<HostFunction>> functions)
+      : graph_(graph), functions_(std::move(functions)) {}
   ~CudaRecording() override { runtime::destroy_graph(graph_); }
   CudaRecording(const CudaRecording&) = delete;
   CudaRecording& operator=(const CudaRecording&) = delete;
@@ -22,7 +30,32 @@ class CudaRecording final : public Recording {
 
  private:
   runtime::GraphHandle graph_;
+  std::vector<std::unique_ptr<HostFunction>> functions_;
 };
+
+// Memory that grows. CUDA graphs may contain addresses of earlier buffers, so these are kept. The engine's
+// first step is the largest one, so memory grows before graphs are captured.
+class GrowingBuffer {
+ public:
+  // Returns at least `bytes` bytes; null if allocate(bytes) fails.
+  template <class Allocate>
+  void* at_least(std::size_t bytes, Allocate&& allocate) {
+    if (buffers_.empty() || buffers_.back().bytes() < bytes) {
+      // Doubling keeps all earlier buffers together smaller than the last one.
+      auto grown = allocate(std::max(bytes, buffers_.empty() ? 0 : 2 * buffers_.back().bytes()));
+      if (!grown) return nullptr;
+      buffers_.push_back(std::move(*grown));
+    }
+    return buffers_.back().data();
+  }
+
+ private:
+  std::vector<Buffer> buffers_;
+};
+
+Result<Buffer> pinned_buffer(std::size_t bytes);
+
+class HostProducts;
 
 class CudaStream final : public Stream {
  public:
@@ -40,12 +73,16 @@ class CudaStream final : public Stream {
   StreamHandle handle() const { return handle_; }
   const Hopper& hopper() const { return hopper_; }
 
+  // Enqueues a call of `function` on a thread of the host. The function must not use CUDA.
+  void call_host(HostFunction function);
+  // Products that the CPU computes; null until cuda_host_backend() is called.
+  std::unique_ptr<HostProducts>& host_products() { return host_products_; }
+
   // Reserves working memory, which one operator at a time uses for states of attention or for the sampler's
   // copy of the logits. Call it before the first step, because CUDA graphs contain the address.
   Result<> reserve_scratch(std::size_t bytes);
   void* scratch(std::size_t bytes) const;
-  // Returns memory for the rounded rows of one product. It grows when a product needs more: the engine's
-  // first step is the largest one.
+  // Returns memory for the rounded rows of one product. It grows when a product needs more.
   void* rounded_x(std::size_t bytes);
   // Reserves memory that all matrix products on Hopper share. Call it once, before the first operator.
   Result<> reserve_products();
@@ -58,7 +95,10 @@ class CudaStream final : public Stream {
   std::array<runtime::EventHandle, 256> events_{};
   Mark marks_ = 0;
   Buffer scratch_, products_;
-  std::vector<Buffer> rounded_;  // the last one is in use; CUDA graphs may contain addresses of earlier ones
+  GrowingBuffer rounded_;
+  bool recording_ = false;
+  std::vector<std::unique_ptr<HostFunction>> recorded_;  // functions of the graph that is being captured
+  std::unique_ptr<HostProducts> host_products_;
 };
 
 // `stream` must be a CudaStream, as in all operators of this backend.
@@ -100,11 +140,19 @@ class CudaWeight final : public Weight {
       : Weight(rows, cols, activation, data.bytes()), data_(std::move(data)), numbers_(like) {
     numbers_.data = static_cast<const std::byte*>(data_.data());
   }
-  const WeightRows& numbers() const { return numbers_; }
+  // A matrix that the CPU multiplies, for products of experts only (HostProducts).
+  CudaWeight(DType activation, WeightPtr host)
+      : Weight(host->rows(), host->cols(), activation, host->bytes()), host_(std::move(host)) {}
+  const WeightRows& numbers() const {
+    CHECK(host_ == nullptr, "the CPU has this matrix, and only grouped_matmul can use it");
+    return numbers_;
+  }
+  const Weight* host() const { return host_.get(); }
 
  private:
   Buffer data_;
   WeightRows numbers_;
+  WeightPtr host_;  // matrix of the CPU backend; null: the GPU multiplies
 };
 
 // Copies a matrix of a checkpoint to the device. Numbers keep their format if products support the format;

@@ -153,6 +153,26 @@ struct RoundParams {
 };
 void round_rows(StreamHandle stream, const RoundParams& p);
 
+// Rows of a product of experts in device memory, and the same in pinned host memory (host_products.h). If x
+// and y are f16, their copies are f32.
+struct HostRowsParams {
+  Rows x, host_x;  // [m, cols]
+  std::int64_t m, cols;
+  const std::int32_t* rows;  // [pairs]; null: row i of y uses row i of x
+  std::int32_t* host_rows;
+  std::int64_t pairs;
+  const std::int32_t* starts;  // [experts + 1]
+  std::int32_t* host_starts;
+  std::int64_t experts;
+  const float* bias;  // [experts, outputs]; null: no bias
+  float* host_bias;
+  std::int64_t bias_stride;
+  Rows y, host_y;  // [pairs, outputs]
+  std::int64_t outputs;
+};
+void send_rows(StreamHandle stream, const HostRowsParams& p);  // all except y, to the host
+void take_rows(StreamHandle stream, const HostRowsParams& p);  // y, to the device
+
 struct KvCache {
   std::byte* data;
   KvLayout layout;

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/host_products.h"
 
 namespace octavo::cuda {
 
@@ -41,6 +42,8 @@ void run_matmul(Stream& stream, const MatmulArgs& args) {
 }
 
 void run_grouped_matmul(Stream& stream, const GroupedMatmulArgs& args) {
+  if (static_cast<const CudaWeight&>(*args.w[0]).host() != nullptr)
+    return cuda_stream(stream).host_products()->grouped_matmul(cuda_stream(stream), args);
   constexpr std::size_t kMost = 1024;
   CHECK(args.w.size() <= kMost, "{} experts", args.w.size());
   const std::byte* addresses[kMost];

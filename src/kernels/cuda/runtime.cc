@@ -172,6 +172,10 @@ void copy_at_once(void* to, const void* from, std::size_t bytes) {
   must(cudaStreamSynchronize(cudaStreamPerThread), "copy a KV block");
 }
 
+void call_host(StreamHandle stream, void (*run)(void* data), void* data) {
+  must(cudaLaunchHostFunc(stream, run, data), "enqueue a function of the host");
+}
+
 EventHandle make_event() {
   enter_device();
   cudaEvent_t event = nullptr;

@@ -61,6 +61,10 @@ void clear(StreamHandle stream, void* device, std::size_t bytes);
 // Copies between host and device outside of all streams; returns after the copy. Thread-safe.
 void copy_at_once(void* to, const void* from, std::size_t bytes);
 
+// Enqueues a call of run(data) on a thread of the host. The function must not call CUDA. A captured call runs
+// each time that the graph runs.
+void call_host(StreamHandle stream, void (*run)(void* data), void* data);
+
 // A position in a stream. Recording an event again overwrites it. Any thread may wait for an event.
 EventHandle make_event();
 void destroy_event(EventHandle event);

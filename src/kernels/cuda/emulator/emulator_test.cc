@@ -33,6 +33,11 @@ __global__ void overwrite(float* out) {
   *out = static_cast<float>(block_x());
 }
 
+__global__ void fill(float* out) {
+  wait_for_kernels();
+  out[thread()] = 7;
+}
+
 // A kernel in which half of the threads do not call wait_for_kernels().
 __global__ void hurry(float* out) {
   if (thread() % 2 == 0) wait_for_kernels();
@@ -86,6 +91,23 @@ TEST_F(CudaEmulator, ARaceBetweenThreadsIsFound) {
 }
 
 TEST_F(CudaEmulator, ARaceBetweenBlocksIsFound) { EXPECT_DEATH(run(2, overwrite), "a race"); }
+
+// Functions of the host run in the order of the stream, without access to device memory.
+TEST_F(CudaEmulator, AFunctionOfTheHostRunsBetweenCopies) {
+  float number = 0;
+  run(1, fill);
+  runtime::copy_to_host(stream_, &number, memory_, sizeof number);
+  runtime::call_host(stream_, [](void* data) { *static_cast<float*>(data) += 1; }, &number);
+  runtime::copy_to_device(stream_, memory_ + 1, &number, sizeof number);
+  EXPECT_EQ(number, 0);
+  EXPECT_EQ(numbers()[1], 8);
+  EXPECT_DEATH(
+      {
+        runtime::call_host(stream_, [](void* data) { *static_cast<float*>(data) += 1; }, memory_);
+        runtime::synchronize(stream_);
+      },
+      "");
+}
 
 }  // namespace
 }  // namespace octavo::cuda

@@ -145,6 +145,16 @@ Memory& memory() {
   return m;
 }
 
+// Gives this thread access to device memory, and ends it.
+void take_memory() {
+  memory().mutex.lock();
+  if (memory().users++ == 0) memory().protect(PROT_READ | PROT_WRITE);
+}
+void release_memory() {
+  if (--memory().users == 0) memory().protect(PROT_NONE);
+  memory().mutex.unlock();
+}
+
 void count_graphs(int more) {
   const std::lock_guard lock(memory().mutex);
   memory().graphs += static_cast<std::size_t>(more);
@@ -198,14 +208,8 @@ std::uint64_t work_waiting() {
   return streams().sum([](const CUstream_st& stream) { return stream.enqueued - stream.done; });
 }
 
-DeviceMemoryAccess::DeviceMemoryAccess() {
-  memory().mutex.lock();
-  if (memory().users++ == 0) memory().protect(PROT_READ | PROT_WRITE);
-}
-DeviceMemoryAccess::~DeviceMemoryAccess() {
-  if (--memory().users == 0) memory().protect(PROT_NONE);
-  memory().mutex.unlock();
-}
+DeviceMemoryAccess::DeviceMemoryAccess() { take_memory(); }
+DeviceMemoryAccess::~DeviceMemoryAccess() { release_memory(); }
 
 std::size_t device_bytes() {
   std::size_t sum = 0;
@@ -348,6 +352,15 @@ void clear(StreamHandle stream, void* device, std::size_t bytes) {
 void copy_at_once(void* to, const void* from, std::size_t bytes) {
   const emulated::DeviceMemoryAccess access;
   std::memcpy(to, from, bytes);
+}
+
+// The function runs without access to device memory.
+void call_host(StreamHandle stream, void (*run)(void* data), void* data) {
+  emulated::enqueue(stream, [=] {
+    release_memory();
+    run(data);
+    take_memory();
+  });
 }
 
 EventHandle make_event() { return new CUevent_st; }
