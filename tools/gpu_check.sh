@@ -21,7 +21,7 @@
 #   transfer       KV blocks from ranks to a store and to one rank
 #   guesses        draft tokens of every kind change no answer; their gain
 #   ops            times of every operator
-#   decode         times of a decoding step and its bytes, over batches and contexts, for a Llama-3-8B shape
+#   decode         times of a decoding step and its bytes, over batches, contexts and common prefixes, for a Llama-3-8B shape
 #   engine         times of whole engines for Llama-3.2-1B and Llama-3-8B shapes, with and without graphs and overlap
 #   torch          PyTorch's operators at the same shapes
 #   torch_engine   workloads of whole engines in PyTorch, compiled
@@ -51,7 +51,7 @@ if [ "${1:-}" = dry ]; then
   small='--max-num-batched-tokens 64 --num-gpu-blocks-override 64 --max-model-len 512'
   dry=1 slower=10 share=40 tokens=4 prompts=4 input=16 requests=2 batch=2
   ops=(--device cpu --filter Llama-3.2-1B rotary)
-  decode=(--device cpu --shape llama-100m --batches 1 --context 64)
+  decode=(--device cpu --shape llama-100m --batches 1 --context 64 --prefix 64)
   engine=(--device cpu --shapes llama-100m --workloads 'first token')
 fi
 mkdir -p "$out"
@@ -430,6 +430,9 @@ for part in "${expanded[@]}"; do
     decode)
       step decode_short 240 "$python" bench/gpu/decode.py "$bin/octavo" "$out/decode_short.json" --context 1024 "${decode[@]}"
       step decode_long 240 "$python" bench/gpu/decode.py "$bin/octavo" "$out/decode_long.json" --context 16256 --batches 1 16 "${decode[@]}"
+      # The same lengths, first with separate blocks, then with common ones, which attention reads once per tile.
+      step decode_separate 150 "$python" bench/gpu/decode.py "$bin/octavo" "$out/decode_separate.json" --context 8192 --batches 32 "${decode[@]}"
+      step decode_prefix 150 "$python" bench/gpu/decode.py "$bin/octavo" "$out/decode_prefix.json" --prefix 8064 --context 128 --batches 32 64 "${decode[@]}"
       ;;
     engine)
       step engine_1b 240 "$python" bench/gpu/engine.py "$bin/octavo" "$out/engine_1b.json" --shapes llama-3.2-1b "${engine[@]}"

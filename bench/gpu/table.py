@@ -43,7 +43,8 @@ def decoding(steps: list[dict]) -> list[dict]:
     """Adds to each step of Llama-3-8B its read bandwidth, as a fraction of the copy bandwidth."""
     return [
         {
-            "what": f"step of {step['batch_size']} sequences of {step['input_len']} tokens",
+            "what": f"step of {step['batch_size']} sequences of {step['input_len']} tokens"
+            + (f" after a common prefix of {prefix}" if (prefix := step.get("prefix_len")) else ""),
             "microseconds": step["seconds"] / step["steps"] * 1e6,
             "gigabytes_per_second": step["bytes_per_second"] / 1e9,
             "share_of_copy": step["share_of_read_bandwidth"],

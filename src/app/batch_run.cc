@@ -74,9 +74,11 @@ Result<double> run_batch(EngineClient& engine, const BatchShape& shape, int coun
   const auto vocab = static_cast<std::uint64_t>(engine.info().vocab_size);
   std::vector<BatchRequest> requests(static_cast<std::size_t>(count));
   for (BatchRequest& request : requests) {
-    for (int i = 0; i < shape.input_len; ++i)
+    for (int i = 0; i < shape.prefix_len + shape.input_len; ++i) {
+      const std::uint64_t seed = i < shape.prefix_len ? 0 : number;
       request.prompt.push_back(
-          static_cast<TokenId>(random_bits(number, static_cast<std::uint64_t>(i)) % vocab));
+          static_cast<TokenId>(random_bits(seed, static_cast<std::uint64_t>(i)) % vocab));
+    }
     request.output_len = shape.output_len;
     ++number;
   }

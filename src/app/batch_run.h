@@ -19,6 +19,7 @@ struct BatchRequest {
 struct BatchShape {
   // number of prompt tokens; they are random, so that prompts have no common prefix
   int input_len = 0;
+  int prefix_len = 0;  // number of tokens before these that all prompts have in common
   int output_len = 0;
   double temperature = 1.0;
 };

@@ -193,13 +193,14 @@ void print_parts(const DecodeTimes& all, object& result) {
 }
 
 // Measures decode steps of one batch size. Compares them with the time to read all weights and cached keys
-// and values once at the measured bandwidth. On a CPU, also reports the time of each operator. On a GPU,
-// CUDA graphs call no operators, so the bytes of weights are counted in the warm-up.
+// and values (those of a common prefix once) at the measured bandwidth. On a CPU, also reports the time of
+// each operator. On a GPU, CUDA graphs call no operators, so the bytes of weights are counted in the warm-up.
 Result<object> measure_steps(EngineClient& engine, const BenchCommand& c, int batch_size,
                              MachineLimits& limits, bool on_host, OpTimes& times) {
   const EngineInfo info = engine.info();
   const std::int64_t held = std::int64_t{info.num_blocks} * c.runtime.engine.cache.block_size;
-  const std::int64_t needed = std::int64_t{batch_size} * (c.shape.input_len + c.shape.output_len);
+  const std::int64_t needed =
+      std::int64_t{batch_size} * (c.shape.input_len + c.shape.output_len) + c.shape.prefix_len;
   // If the cache were too small for all requests, some would wait, and steps would be too small.
   if (needed > held)
     return invalid("batch-size",
@@ -210,9 +211,9 @@ Result<object> measure_steps(EngineClient& engine, const BenchCommand& c, int ba
   TRY_VOID(run_decoding(engine, c.shape, batch_size, number, times));  // warm-up
   // Cached bytes of a step: on average, half of the output is cached. Ignores sliding windows, which cache
   // less.
-  const double cached_bytes = static_cast<double>(info.cache.bytes) / info.num_blocks /
-                              c.runtime.engine.cache.block_size *
-                              (c.shape.input_len + c.shape.output_len / 2.0) * batch_size;
+  const double cached_bytes =
+      static_cast<double>(info.cache.bytes) / info.num_blocks / c.runtime.engine.cache.block_size *
+      ((c.shape.input_len + c.shape.output_len / 2.0) * batch_size + c.shape.prefix_len);
   const double bytes_per_step = static_cast<double>(times.weight_bytes) + cached_bytes;
   DecodeTimes all;
   std::vector<double> rates, shares;
@@ -235,9 +236,13 @@ Result<object> measure_steps(EngineClient& engine, const BenchCommand& c, int ba
   std::ranges::sort(rates);
   std::ranges::sort(shares);
   const double rate = percentile_of(rates, 50), share = percentile_of(shares, 50);
-  object result{{"batch_size", batch_size},         {"input_len", c.shape.input_len},
-                {"seconds", all.seconds},           {"steps", all.steps},
-                {"bytes_per_step", bytes_per_step}, {"bytes_per_second", rate},
+  object result{{"batch_size", batch_size},
+                {"input_len", c.shape.input_len},
+                {"prefix_len", c.shape.prefix_len},
+                {"seconds", all.seconds},
+                {"steps", all.steps},
+                {"bytes_per_step", bytes_per_step},
+                {"bytes_per_second", rate},
                 {"share_of_read_bandwidth", share}};
   fmt::print("{:.0f} steps of {} sequences, {:.1f} us each\n", all.steps, batch_size,
              bytes_per_step / rate * 1e6);
@@ -325,6 +330,8 @@ constexpr BenchFlag kStepFlags[] = {
     {"--batch-size", flag::to<&BenchCommand::batch_sizes>,
      "Number of requests in a batch; with several numbers, each is measured", flag::range(1, 4096)},
     {"--rounds", flag::to<&BenchCommand::rounds>, "Number of batches to measure", flag::range(1, 1 << 20)},
+    {"--prefix-len", flag::to<&BenchCommand::shape, &BatchShape::prefix_len>,
+     "Number of tokens that all prompts have in common, in addition to --input-len", flag::range(0, 1 << 20)},
 };
 
 CLI::App* add_command(CLI::App& bench, const char* name, const char* help, BenchCommand& c) {

@@ -243,7 +243,7 @@ TEST_P(AttentionOf, LatentsOfPublishedSizes) {
 }
 
 TEST_P(AttentionOf, IsTheSameWithSharedPrefixes) {
-  if (on_cuda()) GTEST_SKIP() << "CUDA does not share prefixes";
+  if (on_cuda() && GetParam().slow) GTEST_SKIP() << "takes too long on the emulator";
   Backend one = make(1);
   Backend four = make(4);
   TestRandom random(13);
@@ -270,6 +270,58 @@ TEST_P(AttentionOf, IsTheSameWithSharedPrefixes) {
       for (std::size_t s = 0; s < lengths.size(); ++s)
         ASSERT_TRUE(together.outputs[s] == alone.outputs[s]) << "round " << round << " sequence " << s;
     }
+  }
+}
+
+// Shapes with which every backend shares prefixes: each has further properties of caches, layers and kernels.
+std::vector<AttentionSetup> decode_shapes() {
+  const auto shape_of = [](int head_dim, int group, DType cache, DType activation) {
+    AttentionSetup shape{};
+    shape.spec = {.kv_heads = group == 2 ? 2 : 1, .head_dim = head_dim, .block_size = 32, .dtype = cache};
+    shape.q_heads = shape.spec.kv_heads * group;
+    shape.activation = activation;
+    return shape;
+  };
+  std::vector<AttentionSetup> shapes{
+      shape_of(128, 4, DType::bf16, DType::bf16),   shape_of(64, 5, DType::f16, DType::f16),
+      shape_of(64, 4, DType::i8, DType::bf16),      shape_of(64, 8, DType::i4, DType::f16),
+      shape_of(80, 2, DType::f8_e4m3, DType::bf16), shape_of(256, 4, DType::bf16, DType::bf16),
+      shape_of(64, 4, DType::bf16, DType::f32)};
+  shapes[0].window = 250;
+  shapes[1].soft_cap = 5;
+  shapes[2].slopes = true;
+  shapes[3].sinks = true;
+  shapes[4].distance_bias = true;
+  shapes[5].window = shapes[5].chunk = 130;
+  shapes[6].window = 100;
+  return shapes;
+}
+
+// The plan has no window, as if other layers saw all tokens, so that sequences share blocks that this layer
+// sees only in part.
+TEST_P(AttentionOf, DecodesWithTheSameBitsWithSharedPrefixes) {
+  Backend backend = make(2);
+  TestRandom random(19);
+  const std::vector<AttentionSetup> shapes = decode_shapes();
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    if (GetParam().slow && !long_tests() && i % 2 == (GetParam().name == "hopper")) continue;
+    // nested prefixes, and a sequence that shares none
+    AttentionSequences sequences(shapes[i], {275, 270, 262, 266, 140, 130}, random);
+    sequences.frees_blocks = false;
+    sequences.share(1, 0, 256);
+    sequences.share(2, 0, 256);
+    sequences.share(3, 0, 128);
+    sequences.share(4, 0, 128);
+    AttentionRunner alone(backend, sequences, true), together(backend, sequences, true);
+    alone.run_alone();
+    std::vector<int> tokens;
+    for (const int length : sequences.lengths) tokens.push_back(length - 3);
+    together.step(tokens);
+    together.step({1, 1, 1, 1, 1, 1});
+    together.step({2, 2, 2, 1, 2, 2});
+    together.step({0, 0, 0, 1, 0, 0});
+    for (std::size_t s = 0; s < sequences.lengths.size(); ++s)
+      ASSERT_TRUE(together.outputs[s] == alone.outputs[s]) << "shape " << i << " sequence " << s;
   }
 }
 

@@ -164,7 +164,7 @@ constexpr VllmFlag kFlags[] = {
     refused("--enable-trace-replay", nothing, "the server cannot replay traces"),
     refused("--disable-sliding-window", nothing,
             "the sliding window is part of the model and cannot be turned off"),
-    any("--disable-cascade-attn", nothing, "the server does not use cascade attention"),
+    any("--disable-cascade-attn", nothing, "results have the same bits with and without cascade attention"),
     refused("--skip-tokenizer-init", nothing, "the server needs its tokenizer"),
     works("--enable-prompt-embeds"),
     works("--served-model-name"),

@@ -204,6 +204,28 @@ INSTANTIATE_TEST_SUITE_P(Models, DeviceEngineParts,
                                                         : std::vector{"llama", "qwen3_next"}),
                          [](const auto& test) { return std::string(test.param); });
 
+// Decode steps read the keys of a common prefix once for several sequences. minimax_m3 has layers whose
+// queries choose blocks of tokens.
+TEST(DeviceEnginePrefixes, ChangeNoBit) {
+  if (const auto cuda = make_cuda_backend(); !cuda) GTEST_SKIP() << cuda.error().message;
+  for (const char* model : {"llama", "gemma2", "minimax_m3"}) {
+    EngineOptions options;
+    options.model.dir = std::string("tests/data/models/") + model;
+    options.device.type = "cuda";
+    const auto engine = make_engine(options).value();
+    const int vocab = engine->info().vocab_size;
+    std::vector<Request> requests;
+    for (int i = 0; i < 4; ++i) {
+      requests.push_back(request_of(i, vocab));
+      std::vector<TokenId>& prompt = requests.back().prompt;
+      for (int t = 0; t < 144; ++t) prompt.insert(prompt.begin() + t, (7 * t + 2) % vocab);
+      requests.back().sampling.logprobs.prompt = std::nullopt;  // with it, the prompt would not use the cache
+    }
+    const std::vector<CollectedAnswer> expected = answers_one_by_one(*engine, requests);
+    EXPECT_EQ(answers_to(*engine, requests), expected) << model;
+  }
+}
+
 // If the CUDA backend does not support a feature, `auto` selects the CPU. If the user requested CUDA, the
 // engine returns an error.
 class Refused : public testing::Test {

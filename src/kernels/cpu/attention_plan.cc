@@ -29,7 +29,8 @@ CpuAttentionPlan::CpuAttentionPlan(const AttentionLimits& limits, int threads, i
       threads_(threads),
       tile_rows_(tile_rows),
       group_(limits.q_heads / limits.kv.kv_heads),
-      state_floats_(KvLayout(limits.kv).padded_dim + 2) {
+      state_floats_(KvLayout(limits.kv).padded_dim + 2),
+      prefixes_(limits.kv.block_size, kPieceTokens, static_cast<std::size_t>(limits.max_sequences)) {
   // Number of states: enough to split four queries over the longest sequence, and one query of each
   // sequence up to a limit. Other rows are not split.
   const std::int64_t of_a_query = limits.q_heads * most_pieces(limits);
@@ -45,8 +46,6 @@ CpuAttentionPlan::CpuAttentionPlan(const AttentionLimits& limits, int threads, i
   lengths_.reserve(sequences);
   tables_.reserve(sequences * blocks);
   table_begins_.reserve(sequences);
-  order_.reserve(sequences);
-  common_.reserve(sequences);
   shared_.reserve(sequences);
   merge_.reserve(sequences);
   merges_.reserve(row_blocks);
@@ -132,54 +131,33 @@ std::int32_t CpuAttentionPlan::add_merge(std::int32_t sequence, std::int64_t row
   return static_cast<std::int32_t>(merges_.size()) - 1;
 }
 
-std::int64_t CpuAttentionPlan::shareable_pieces(std::int32_t sequence) const {
+std::span<const std::int32_t> CpuAttentionPlan::shareable_blocks(std::int32_t sequence) const {
   const std::int64_t rows = queries(sequence) * group_;
-  if (rows == 0 || rows > tile_rows_) return 0;
+  if (rows == 0 || rows > tile_rows_) return {};
   // If the sequence is longer than its window, it no longer sees the prefix, so it shares none.
-  if (limits_.window > 0 && length(sequence) > limits_.window) return 0;
-  return (length(sequence) - queries(sequence)) / kPieceTokens;
+  if (limits_.window > 0 && length(sequence) > limits_.window) return {};
+  const std::int64_t blocks = (length(sequence) - queries(sequence)) / limits_.kv.block_size;
+  return {table(sequence), static_cast<std::size_t>(std::max<std::int64_t>(0, blocks))};
 }
 
-std::int64_t CpuAttentionPlan::common_pieces(std::int32_t a, std::int32_t b) const {
-  const std::int64_t blocks =
-      std::min(shareable_pieces(a), shareable_pieces(b)) * kPieceTokens / limits_.kv.block_size;
-  const std::int64_t alike = std::mismatch(table(a), table(a) + blocks, table(b)).first - table(a);
-  return alike * limits_.kv.block_size / kPieceTokens;
-}
-
-// Sorts sequences by block table, so that sequences with a common prefix are adjacent.
 void CpuAttentionPlan::share_prefixes() {
   const auto sequences = static_cast<std::int32_t>(lengths_.size());
   shared_.assign(index(sequences), 0);
   merge_.assign(index(sequences), -1);
-  order_.clear();
-  for (std::int32_t s = 0; s < sequences; ++s)
-    if (shareable_pieces(s) > 0) order_.push_back(s);
-  const auto blocks = [&](std::int32_t s) {
-    return std::span(table(s),
-                     static_cast<std::size_t>(shareable_pieces(s) * kPieceTokens / limits_.kv.block_size));
-  };
-  std::ranges::sort(order_, [&](std::int32_t a, std::int32_t b) {
-    return std::ranges::lexicographical_compare(blocks(a), blocks(b));
-  });
-  common_.assign(order_.size(), 0);
-  for (std::size_t i = 1; i < order_.size(); ++i)
-    common_[i] = static_cast<std::int32_t>(common_pieces(order_[i - 1], order_[i]));
-  for (std::size_t begin = 0, end = 0; begin < order_.size(); begin = end) {
-    for (end = begin + 1; end < order_.size() && common_[end] > 0;) ++end;
-    if (end - begin > 1 && add_merges(begin, end)) share(begin, end, 0);
-  }
+  prefixes_.clear();
+  for (std::int32_t s = 0; s < sequences; ++s) prefixes_.add(s, shareable_blocks(s));
+  prefixes_.find();
+  for (const SharedPrefix& prefix : prefixes_.all()) share(prefix);
 }
 
-// Adds merges for the sequences order_[begin, end). Returns false if the memory for states does not suffice.
-bool CpuAttentionPlan::add_merges(std::size_t begin, std::size_t end) {
+// Adds merges for sequences. Returns false if the memory for states does not suffice.
+bool CpuAttentionPlan::add_merges(std::span<const std::int32_t> sequences) {
   const std::size_t merges = merges_.size();
   const std::int64_t used = states_used_;
-  for (std::size_t i = begin; i < end; ++i) {
-    const std::int32_t s = order_[i];
+  for (const std::int32_t s : sequences) {
     merge_[index(s)] = add_merge(s, 0, queries(s) * group_);
     if (merge_[index(s)] >= 0) continue;
-    for (std::size_t j = begin; j < i; ++j) merge_[index(order_[j])] = -1;
+    for (const std::int32_t other : sequences) merge_[index(other)] = -1;
     merges_.resize(merges);
     states_used_ = used;
     return false;
@@ -187,30 +165,24 @@ bool CpuAttentionPlan::add_merges(std::size_t begin, std::size_t end) {
   return true;
 }
 
-// Plans the common prefix of the sequences order_[begin, end). There must be at least two sequences, which
-// have more than `pieces_done` pieces in common.
-void CpuAttentionPlan::share(std::size_t begin, std::size_t end, std::int32_t pieces_done) {
+// Plans the pieces of a common prefix that the sequences do not share yet.
+void CpuAttentionPlan::share(const SharedPrefix& prefix) {
+  const std::span<const std::int32_t> sequences = prefixes_.sequences(prefix);
   const auto own_jobs =
       static_cast<std::size_t>(limits_.max_tokens * group_ / kAttentionRows) + lengths_.size() + 1;
-  if (parts_.size() + (end - begin) + own_jobs > parts_.capacity()) return;
-  const std::int32_t pieces = *std::min_element(common_.begin() + static_cast<std::ptrdiff_t>(begin) + 1,
-                                                common_.begin() + static_cast<std::ptrdiff_t>(end));
-  for (std::size_t i = begin; i < end; ++i) {
-    const std::int32_t s = order_[i];
+  if (parts_.size() + sequences.size() + own_jobs > parts_.capacity()) return;
+  const std::int32_t pieces_done = shared_[index(sequences.front())];
+  if (pieces_done == 0 && !add_merges(sequences)) return;
+  for (const std::int32_t s : sequences) {
     const auto rows = static_cast<std::int32_t>(queries(s) * group_);
-    if (i == begin || jobs_.back().rows + rows > kAttentionRows) {
+    if (s == sequences.front() || jobs_.back().rows + rows > kAttentionRows) {
       const auto part = static_cast<std::int32_t>(parts_.size());
-      jobs_.push_back({part, part, 0, pieces_done, pieces});
+      jobs_.push_back({part, part, 0, pieces_done, prefix.pieces});
     }
     parts_.push_back({s, 0, rows, merge_[index(s)]});
     ++jobs_.back().part_end;
     jobs_.back().rows += rows;
-    shared_[index(s)] = pieces;
-  }
-  // Groups of sequences that have more pieces in common are planned recursively.
-  for (std::size_t first = begin, past = begin; first < end; first = past) {
-    for (past = first + 1; past < end && common_[past] > pieces;) ++past;
-    if (past - first > 1) share(first, past, pieces);
+    shared_[index(s)] = prefix.pieces;
   }
 }
 

@@ -6,7 +6,7 @@
 // result of a row does not depend on other rows, on the number of threads, or on prefix sharing.
 //
 // If several sequences begin with the same blocks, the rows of these sequences form one tile over the
-// common pieces, and the prefix is read only once per step (cascade attention, FlashInfer, 2024).
+// common pieces, and the prefix is read only once per step (shared_prefixes.h).
 #pragma once
 
 #include <algorithm>
@@ -14,6 +14,7 @@
 
 #include "kernels/cpu/kv_layout.h"
 #include "kernels/ops.h"
+#include "kernels/shared_prefixes.h"
 
 namespace octavo::cpu {
 
@@ -119,13 +120,12 @@ class CpuAttentionPlan final : public AttentionPlan {
   void copy(const AttentionShape& shape);
   std::int32_t add_merge(std::int32_t sequence, std::int64_t row_begin, std::int64_t row_end);
 
-  // Returns the number of pieces that all queries of a sequence see completely; 0 if the sequence has too
-  // many queries to share a prefix.
-  std::int64_t shareable_pieces(std::int32_t sequence) const;
-  std::int64_t common_pieces(std::int32_t a, std::int32_t b) const;
+  // Returns the blocks that all queries of a sequence see completely; none if the sequence has too many
+  // queries to share a prefix.
+  std::span<const std::int32_t> shareable_blocks(std::int32_t sequence) const;
   void share_prefixes();
-  bool add_merges(std::size_t begin, std::size_t end);
-  void share(std::size_t begin, std::size_t end, std::int32_t pieces_done);
+  bool add_merges(std::span<const std::int32_t> sequences);
+  void share(const SharedPrefix& prefix);
 
   void add_own_jobs(std::int32_t sequence);
   void cut(const AttentionJob& job, std::int64_t cost_wanted);
@@ -142,10 +142,7 @@ class CpuAttentionPlan final : public AttentionPlan {
   std::vector<std::int32_t> lengths_;
   std::vector<std::int32_t> tables_;
   std::vector<std::int64_t> table_begins_;
-  // order_ has the sequences that may share a prefix, sorted by block table. common_ has, for each of them,
-  // the number of pieces in common with the previous sequence.
-  std::vector<std::int32_t> order_;
-  std::vector<std::int32_t> common_;
+  SharedPrefixes prefixes_;
   // [sequence]: number of pieces that are computed together with other sequences
   std::vector<std::int32_t> shared_;
   std::vector<std::int32_t> merge_;  // [sequence]: index of the sequence's merge, if it shares a prefix

@@ -1,13 +1,15 @@
 // Attention over KV blocks on tensor cores. A thread block processes a tile of rows (of one sequence and one
-// KV head) for some pieces of the keys. The queries that share a KV head are rows of one tile. For each
-// piece, the thread block computes scores in registers, their softmax, and the weighted sum of values.
-// Meanwhile it copies keys and values of the next piece.
+// KV head) for some pieces of the keys. The queries that share a KV head are rows of one tile. A tile of a
+// common prefix has rows of several sequences. For each piece, the thread block computes scores in registers,
+// their softmax, and the weighted sum of values. Meanwhile it copies keys and values of the next piece.
 //
 // Narrow tiles, for decoding, have 16 rows, which four warps share. Each warp computes the scores of a
 // quarter of a piece's tokens, and a quarter of the value columns; the warps exchange probabilities through
 // shared memory. In a wide tile, each warp has 16 separate rows. Both kinds of tiles sum in the same order,
 // so that decoding and prompts give the same bits. Hopper has another kernel for wide tiles, which also sums
 // in this order (attention_wgmma.cu).
+#include <algorithm>
+
 #include "kernels/cuda/attention_pieces.h"
 #include "kernels/cuda/key_widths.h"
 #include "kernels/cuda/wgmma.h"
@@ -61,7 +63,7 @@ struct Tile {
   __device__ Tile(const AttentionParams& params, const AttentionUnit& of_unit)
       : p(params),
         unit(of_unit),
-        rows(params, of_unit.sequence),
+        rows(params, of_unit.sequence, kShared && of_unit.shared ? params.work.shared : nullptr),
         first_token(rows.begin(of_unit.row_begin)),
         past_token(rows.end(of_unit.row_end - 1)),
         head(static_cast<int>(block_y())),
@@ -307,7 +309,7 @@ struct Tile {
   __device__ void mix_into_memory(int piece, const std::uint32_t (&probabilities)[kTokenTiles / 2][4],
                                   const float (&piece_max)[2], const float (&piece_sum)[2]) {
     const int dim = p.cache.layout.head_dim;
-    const LaneStates states(p, unit, mine, head, piece);
+    const LaneStates states(p, unit, rows, mine, head, piece);
     if (first_column + my_column() == 0) states.store_sums(dim, piece_max, piece_sum);
 #pragma unroll 1
     for (int d = my_column(); d < my_column() + kMyMixed; d += kMixedAtOnce) {
@@ -356,16 +358,14 @@ void run_dim(StreamHandle stream, const AttentionParams& p) {
                                                                   p.work.wide_units);
 }
 
-// Merges the states of a row's pieces in order. Each row has one thread block.
+// Merges the states of a row's pieces in order, in one thread block.
 constexpr int kMergeThreads = 128;
+// Number of thread blocks that fill a device. More would take time in captured steps, whose last merges may
+// be empty.
+constexpr std::int64_t kMergeBlocks = 4096;
 
 template <class T>
-__global__ void __launch_bounds__(kMergeThreads) merge_kernel(AttentionParams p) {
-  wait_for_kernels();
-  const AttentionMerge m = p.work.merges[block_x()];
-  const int head = static_cast<int>(block_y() / p.work.merge_rows_max);
-  const int row = m.row_begin + static_cast<int>(block_y() % p.work.merge_rows_max);
-  if (row >= m.row_end) return;
+__device__ void merge_row(const AttentionParams& p, const AttentionMerge& m, int head, int row) {
   const SequenceRows rows(p, m.sequence);
   const int dim = p.cache.layout.head_dim, value_dim = p.cache.layout.value_dim();
   const Pieces seen = pieces_of(rows, row, row);
@@ -383,6 +383,27 @@ __global__ void __launch_bounds__(kMergeThreads) merge_kernel(AttentionParams p)
     }
     out[d] = from_float<T>(value * inverse_sum(p, head, row, max, sum));
   }
+}
+
+template <class T>
+__global__ void __launch_bounds__(kMergeThreads) merge_kernel(AttentionParams p, std::int64_t stride) {
+  wait_for_kernels();
+  const int head = static_cast<int>(block_y() / p.work.merge_rows_max);
+  const int row = static_cast<int>(block_y() % p.work.merge_rows_max);
+#pragma unroll 1
+  for (std::int64_t i = block_x(); i < p.work.merge_count; i += stride) {
+    const AttentionMerge m = p.work.merges[i];
+    if (m.row_begin + row < m.row_end) merge_row<T>(p, m, head, m.row_begin + row);
+  }
+}
+
+template <class T>
+void merge(StreamHandle stream, const AttentionParams& p) {
+  const std::int64_t rows = p.cache.layout.kv_heads * p.work.merge_rows_max;
+  if (p.work.merge_count == 0) return;
+  const std::int64_t merges = std::min(p.work.merge_count, (kMergeBlocks + rows - 1) / rows);
+  launch(stream, {static_cast<unsigned>(merges), static_cast<unsigned>(rows)}, kMergeThreads, 0,
+         merge_kernel<T>, p, merges);
 }
 
 }  // namespace
@@ -412,8 +433,7 @@ void attention(StreamHandle stream, const AttentionParams& p) {
     } else {
       attention_plain(stream, p);
     }
-    const auto rows = static_cast<unsigned>(p.cache.layout.kv_heads * p.work.merge_rows_max);
-    launch(stream, {static_cast<unsigned>(p.work.merge_count), rows}, kMergeThreads, 0, merge_kernel<T>, p);
+    merge<T>(stream, p);
   });
 }
 

@@ -234,11 +234,19 @@ struct LaneState {
 struct LaneStates {
   float* state[2] = {nullptr, nullptr};
 
-  __device__ LaneStates(const AttentionParams& p, const AttentionUnit& unit, const LaneRows& rows, int head, int piece) {
+  __device__ LaneStates(const AttentionParams& p, const AttentionUnit& unit, const SequenceRows& rows,
+                        const LaneRows& mine, int head, int piece) {
 #pragma unroll
-    for (int i = 0; i < 2; ++i)
-      if (unit.merge >= 0 && rows.row[i] < unit.row_end)
-        state[i] = state_of(p, p.work.merges[unit.merge], head, rows.row[i], piece);
+    for (int i = 0; i < 2; ++i) {
+      const int row = mine.row[i];
+      if (unit.merge < 0 || row >= unit.row_end) continue;
+      if (rows.shared == nullptr) {
+        state[i] = state_of(p, p.work.merges[unit.merge], head, row, piece);
+      } else {
+        const SharedQuery& query = rows.shared[row / rows.group];
+        state[i] = state_of(p, p.work.merges[query.merge], head, query.row + row % rows.group, piece);
+      }
+    }
   }
 
   __device__ void store_sums(int dim, const float (&piece_max)[2], const float (&piece_sum)[2]) const {

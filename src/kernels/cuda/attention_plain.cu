@@ -9,6 +9,20 @@ namespace {
 
 constexpr int kThreads = kPieceTokens;
 
+// A row of a unit: the sequence, the index of the row in the sequence, and AttentionUnit::merge.
+struct OwnRow {
+  int sequence, row, merge;
+
+  __device__ OwnRow(const AttentionParams& p, const AttentionUnit& unit, int row_of_unit)
+      : sequence(unit.sequence), row(row_of_unit), merge(unit.merge) {
+    if (!unit.shared) return;
+    const SharedQuery& query = p.work.shared[row_of_unit / p.group];
+    sequence = query.sequence;
+    row = query.row + row_of_unit % p.group;
+    merge = query.merge;
+  }
+};
+
 __device__ float number(const std::byte* vector, Format format, int i) {
   switch (format) {
     case Format::f32:
@@ -73,13 +87,14 @@ __global__ void __launch_bounds__(kThreads, blocks_for(kMaxDim)) plain_kernel(At
   OCTAVO_SHARED(int, tokens, [kThreads]);  // indices of the piece's tokens in the sequence
   OCTAVO_SHARED(float, partials, [kWarp]);
   const AttentionUnit unit = p.work.units[block_x()];
-  const SequenceRows rows(p, unit.sequence);
   const int head = static_cast<int>(block_y());
   const int dim = p.cache.layout.score_dim(), value_dim = p.cache.layout.value_dim();
   const int state_dim = p.cache.layout.head_dim;
 #pragma unroll 1
-  for (int row = unit.row_begin; row < unit.row_end; ++row) {
-    const int column = rows.column(row, head, dim);
+  for (int row_of_unit = unit.row_begin; row_of_unit < unit.row_end; ++row_of_unit) {
+    const OwnRow own(p, unit, row_of_unit);
+    const SequenceRows rows(p, own.sequence);
+    const int row = own.row, column = rows.column(row, head, dim);
     __syncthreads();
     for (int d = thread(); d < dim; d += kThreads)
       query[d] =
@@ -114,7 +129,7 @@ __global__ void __launch_bounds__(kThreads, blocks_for(kMaxDim)) plain_kernel(At
           rows.begin(row) > piece * kPieceTokens ? rows.begin(row) : piece * kPieceTokens;
       const int end =
           rows.end(row) < (piece + 1) * kPieceTokens ? rows.end(row) : (piece + 1) * kPieceTokens;
-      float* state = unit.merge < 0 ? nullptr : state_of(p, p.work.merges[unit.merge], head, row, piece);
+      float* state = own.merge < 0 ? nullptr : state_of(p, p.work.merges[own.merge], head, row, piece);
 #pragma unroll
       for (int j = 0; j < kPerThread; ++j) {
         const int d = thread() + j * kThreads;
@@ -129,8 +144,7 @@ __global__ void __launch_bounds__(kThreads, blocks_for(kMaxDim)) plain_kernel(At
         state[state_dim + 1] = piece_sum;
       }
     }
-    if (unit.merge >= 0) continue;
-    store<T>(p, rows, row, head, values, inverse_sum(p, head, row, max, sum));
+    if (own.merge < 0) store<T>(p, rows, row, head, values, inverse_sum(p, head, row, max, sum));
   }
 }
 

@@ -28,7 +28,8 @@ __device__ inline float power_of_2(float x) {
 __device__ inline float exponential(float x) { return power_of_2(x * kLog2E); }
 
 // The rows of one sequence and one KV head, with row = query * group + index of the head in its group.
-// Fields have 32 bits, because 64-bit divisions are slow.
+// Fields have 32 bits, because 64-bit divisions are slow. If `shared` is not null, the queries are those of a
+// unit of several sequences (AttentionUnit::shared), and `table` is that of one of these sequences.
 struct SequenceRows {
   int first_query;  // index in the step of the sequence's first query
   int first_position, length;
@@ -38,8 +39,9 @@ struct SequenceRows {
   const std::int32_t* chosen;
   std::int64_t chosen_stride, chosen_head_stride;
   int chosen_most, chosen_run;
+  const SharedQuery* shared;
 
-  __device__ SequenceRows(const AttentionParams& p, std::int64_t s)
+  __device__ SequenceRows(const AttentionParams& p, std::int64_t s, const SharedQuery* of_shared = nullptr)
       : first_query(p.sequences.query_starts[s]),
         first_position(p.sequences.lengths[s] -
                        (p.sequences.query_starts[s + 1] - p.sequences.query_starts[s])),
@@ -53,7 +55,8 @@ struct SequenceRows {
         chosen_stride(p.chosen_stride),
         chosen_head_stride(p.chosen_head_stride),
         chosen_most(static_cast<int>(p.chosen_most)),
-        chosen_run(p.chosen_run) {}
+        chosen_run(p.chosen_run),
+        shared(of_shared) {}
 
   // Range [begin, end) of tokens that a row sees. In sparse attention, begin and end are indices into the
   // row's selected tokens, and token(row, head, i) returns the i-th selected token. The last run of selected
@@ -73,10 +76,14 @@ struct SequenceRows {
     const std::int32_t* const runs = chosen + query(row) * chosen_stride + head * chosen_head_stride;
     return chosen_run > 1 ? runs[i / chosen_run] * chosen_run + i % chosen_run : runs[i];
   }
-  __device__ int position(int row) const { return first_position + row / group; }
+  __device__ int position(int row) const {
+    return shared == nullptr ? first_position + row / group : shared[row / group].position;
+  }
   // Returns the column in q and out at which the head of `row` begins. `head` is the KV head.
   __device__ int column(int row, int head, int head_dim) const { return (head * group + row % group) * head_dim; }
-  __device__ int query(int row) const { return first_query + row / group; }
+  __device__ int query(int row) const {
+    return shared == nullptr ? first_query + row / group : shared[row / group].query;
+  }
 };
 
 // Weights of a row's state and of a piece when the piece is merged into the state. A maximum of minus
@@ -138,7 +145,7 @@ __device__ inline float inverse_sum(const AttentionParams& p, std::int64_t head,
 }
 
 // Returns the address of a row's state for a piece. The state begins with value_dim values; the maximum is at
-// index head_dim, and the sum after it.
+// index head_dim, and the sum after it. `row` is a row of the merge's sequence.
 __device__ inline float* state_of(const AttentionParams& p, const AttentionMerge& m, std::int64_t head,
                                   std::int64_t row, std::int64_t piece) {
   return p.work.states + state_at(m.first_state, m.row_end - m.row_begin, m.piece_end - m.piece_begin, head,

@@ -151,7 +151,7 @@ struct Tile {
     for (int i = 0; i < 2; ++i) piece_max[i] *= scale;
 
     const int dim = p.cache.layout.head_dim;
-    const LaneStates states(p, unit, mine, head, piece);
+    const LaneStates states(p, unit, rows, mine, head, piece);
     Weights weights[2];
     if (unit.merge < 0) {
       state.merge_sums(piece_max, piece_sum, weights);

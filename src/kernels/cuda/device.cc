@@ -215,7 +215,8 @@ std::size_t CudaAttentionPlan::most_bytes() const {
   return 2 * aligned((sequences + 1) * 4) + aligned(sequences * 8) +
          aligned(sequences * static_cast<std::size_t>(blocks_of(limits_)) * 4) +
          aligned(static_cast<std::size_t>(schedule_.most_units()) * sizeof(AttentionUnit)) +
-         aligned(static_cast<std::size_t>(schedule_.most_tiles()) * sizeof(AttentionMerge));
+         aligned(static_cast<std::size_t>(schedule_.most_tiles()) * sizeof(AttentionMerge)) +
+         aligned(static_cast<std::size_t>(schedule_.most_shared_queries()) * sizeof(SharedQuery));
 }
 
 template <class T>
@@ -228,7 +229,6 @@ const T* CudaAttentionPlan::stage(std::span<const T> items) {
 }
 
 void CudaAttentionPlan::fill(CudaStream& stream, const AttentionShape& shape) {
-  schedule_.fill(shape);
   tables_.clear();
   table_starts_.clear();
   for (std::size_t s = 0; s < shape.lengths.size(); ++s) {
@@ -240,6 +240,7 @@ void CudaAttentionPlan::fill(CudaStream& stream, const AttentionShape& shape) {
                                                 static_cast<std::size_t>(blocks));
     tables_.insert(tables_.end(), row.begin(), row.end());
   }
+  schedule_.fill(shape);
   staging_.swap(stream);
   staged_ = 0;
   sequences_ = std::ssize(shape.lengths);
@@ -255,6 +256,7 @@ void CudaAttentionPlan::fill(CudaStream& stream, const AttentionShape& shape) {
   work_.merges = stage(std::span<const AttentionMerge>(schedule_.merges()));
   work_.merge_count = std::ssize(schedule_.merges());
   work_.merge_rows_max = schedule_.merge_rows_max();
+  work_.shared = stage(std::span<const SharedQuery>(schedule_.shared_queries()));
   tables_on_device_.tables = stage(std::span<const std::int32_t>(tables_));
   staging_.send(on_, stream, View::of(device_.data(), DType::u8, {static_cast<std::int64_t>(staged_)}));
 }

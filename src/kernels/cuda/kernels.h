@@ -185,6 +185,16 @@ struct AttentionUnit {
   std::int32_t sequence = 0, row_begin = 0, row_end = 0, piece_begin = 0, piece_end = 0;
   std::int32_t merge = -1;  // index of the AttentionMerge that receives the partial states; -1: the output is
                             // written directly
+  // If true, the rows belong to several sequences, which begin with the same pieces as `sequence`: row r is a
+  // row of the query AttentionWork::shared[r / group], whose merge receives the states. Positions of rows
+  // ascend.
+  bool shared = false;
+};
+// A query of a unit with rows of several sequences.
+struct SharedQuery {
+  std::int32_t sequence = 0, row = 0;    // the sequence, and the index in it of the query's first row
+  std::int32_t query = 0, position = 0;  // index in the step, and position in the sequence
+  std::int32_t merge = 0;
 };
 // Rows whose pieces are computed by several units. A merge without rows is empty. A state has head_dim + 2
 // floats: the values, the maximum, the sum.
@@ -209,6 +219,7 @@ struct AttentionWork {
   const AttentionMerge* merges;
   std::int64_t merge_count, merge_rows_max;
   float* states;
+  const SharedQuery* shared = nullptr;
 };
 
 // Biases by distance, [q_heads, 2 * furthest + 1] (AttentionArgs::distance_bias). null: none.

@@ -87,6 +87,8 @@ class AttentionSequences {
   std::vector<std::int32_t> tables;
   std::int64_t blocks_per_table = 0;
   std::int64_t blocks = 0;
+  // Whether tables have no blocks before the window. A plan for several windows has all blocks.
+  bool frees_blocks = true;
   TestTensor weights, cos, sin, sinks, slopes, distance_bias, fixed_keys, fixed_values;
 };
 
@@ -195,7 +197,8 @@ class AttentionRunner {
       batch.starts.push_back(static_cast<std::int32_t>(batch.positions.size()));
       batch.lengths.push_back(done_[s] + tokens[s]);
       for (std::int64_t b = 0; b < all_.blocks_per_table; ++b) {
-        const bool left = shape.window > 0 && (b + 1) * shape.spec.block_size <= done_[s] - shape.window + 1;
+        const bool left = all_.frees_blocks && shape.window > 0 &&
+                          (b + 1) * shape.spec.block_size <= done_[s] - shape.window + 1;
         batch.table.push_back(left ? -1 : block_of(b));
       }
     }
