@@ -83,6 +83,7 @@ Result<> PeerConnector::start_fetcher() {
     fetcher_ = std::make_unique<BlockFetcher>(format_, options_.one_host, options_.ucx, cache_.write,
                                               cache_.native, done);
   } else {
+    TRY_VOID(VllmBlocks::check(format_));
     TRY(auto agent, NixlAgent::start(options_.nixl_library, options_.nixl_backend));
     fetcher_ = std::make_unique<VllmFetcher>(format_, std::move(agent), cache_.allocate, cache_.write, done);
   }

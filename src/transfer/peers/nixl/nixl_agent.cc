@@ -36,11 +36,12 @@ Result<> NixlAgent::open(const std::string& backend) {
   TRY_VOID(nixl_result(nixl_.create_params(&params), ErrorCode::unsupported, "make parameters"));
   const int status = nixl_.create_backend(agent_, backend.c_str(), params, &backend_);
   nixl_.destroy_params(params);
-  return nixl_result(status, ErrorCode::unsupported, fmt::format("load its plugin {}", backend));
+  return nixl_result(status, ErrorCode::unsupported,
+                     fmt::format("load the plugin {} (kv_connector_extra_config.backends)", backend));
 }
 
 NixlAgent::~NixlAgent() {
-  for (const auto& buffer : kept_) deregister(*buffer);
+  kept_.clear();
   if (agent_ != nullptr) nixl_.destroy_agent(agent_);
   // The agent uses the backend, so the handle of the backend is freed last.
   if (backend_ != nullptr) nixl_.destroy_backend(backend_);
@@ -61,33 +62,34 @@ void NixlAgent::remove(const std::string& agent) {
   nixl_.invalidate_remote_md(agent_, agent.c_str());
 }
 
+NixlBuffer::~NixlBuffer() {
+  const std::lock_guard lock(agent_.mutex_);
+  if (registration_ == nullptr) return;
+  agent_.nixl_.deregister_mem(agent_.agent_, registration_, nullptr);
+  agent_.nixl_.destroy_reg_dlist(registration_);
+}
+
 Result<std::unique_ptr<NixlBuffer>> NixlAgent::register_memory(Buffer buffer) {
+  std::unique_ptr<NixlBuffer> made(new NixlBuffer(*this, std::move(buffer)));
   const std::lock_guard lock(mutex_);
-  auto made = std::make_unique<NixlBuffer>(std::move(buffer));
-  nixl_.create_reg_dlist(kNixlDram, &made->registration);
-  nixl_.reg_dlist_add_desc(made->registration, reinterpret_cast<std::uintptr_t>(made->buffer.data()),
-                           made->buffer.bytes(), 0, "", 0);
-  const int status = nixl_.register_mem(agent_, made->registration, nullptr);
-  if (status < 0) nixl_.destroy_reg_dlist(made->registration);
-  TRY_VOID(nixl_result(status, ErrorCode::io, "register memory"));
+  NixlRegistrations* registration = nullptr;
+  nixl_.create_reg_dlist(kNixlDram, &registration);
+  nixl_.reg_dlist_add_desc(registration, reinterpret_cast<std::uintptr_t>(made->buffer_.data()),
+                           made->buffer_.bytes(), 0, "", 0);
+  if (const int status = nixl_.register_mem(agent_, registration, nullptr); status < 0) {
+    nixl_.destroy_reg_dlist(registration);
+    return failure(ErrorCode::io, "NIXL cannot register memory: {}", nixl_error(status));
+  }
+  made->registration_ = registration;
   return made;
 }
 
-void NixlAgent::deregister(NixlBuffer& buffer) {
-  nixl_.deregister_mem(agent_, buffer.registration, nullptr);
-  nixl_.destroy_reg_dlist(buffer.registration);
-}
-
-void NixlAgent::release(std::unique_ptr<NixlBuffer> buffer) {
-  const std::lock_guard lock(mutex_);
-  if (buffer != nullptr) deregister(*buffer);
-}
-
 void NixlAgent::keep(std::unique_ptr<NixlBuffer> buffer) {
+  std::unique_ptr<NixlBuffer> oldest;  // its destructor locks the mutex
   const std::lock_guard lock(mutex_);
   kept_.push_back(std::move(buffer));
   if (kept_.size() <= kKeptBuffers) return;
-  deregister(*kept_.front());
+  oldest = std::move(kept_.front());
   kept_.pop_front();
 }
 
@@ -97,7 +99,7 @@ Result<NixlRequest*> NixlAgent::post(const NixlSource& from, std::span<const Nix
   NixlRanges *local = nullptr, *remote = nullptr;
   nixl_.create_xfer_dlist(kNixlDram, &local);
   nixl_.create_xfer_dlist(from.memory, &remote);
-  auto at = reinterpret_cast<std::uintptr_t>(to.buffer.data());
+  auto at = reinterpret_cast<std::uintptr_t>(to.buffer_.data());
   for (const NixlRange& range : ranges) {
     nixl_.xfer_dlist_add_desc(local, at, range.bytes, 0);
     nixl_.xfer_dlist_add_desc(remote, range.address, range.bytes, from.device);
@@ -134,7 +136,7 @@ Result<> NixlAgent::read(const NixlSource& from, std::span<const NixlRange> rang
                          int most_ms, const std::atomic<bool>& stop) {
   std::size_t bytes = 0;
   for (const NixlRange& range : ranges) bytes += range.bytes;
-  CHECK(bytes <= to.buffer.bytes());
+  CHECK(bytes <= to.buffer_.bytes());
   TRY(NixlRequest * request, post(from, ranges, to));
   const Result<> finished = finish(request, most_ms, stop);
   const std::lock_guard lock(mutex_);

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/error.h"
 #include "tensor/buffer.h"
@@ -31,12 +32,24 @@ struct NixlSource {
   std::uint64_t device = 0;
 };
 
-// Host memory that the agent has registered: the destination of reads.
-struct NixlBuffer {
-  Buffer buffer{};
-  NixlRegistrations* registration = nullptr;
+class NixlAgent;
 
-  std::span<std::byte> memory() const { return {static_cast<std::byte*>(buffer.data()), buffer.bytes()}; }
+// Host memory that the agent has registered: the destination of reads. The agent must outlive it.
+class NixlBuffer {
+ public:
+  ~NixlBuffer();
+  NixlBuffer(const NixlBuffer&) = delete;
+  NixlBuffer& operator=(const NixlBuffer&) = delete;
+
+  std::span<std::byte> memory() const { return {static_cast<std::byte*>(buffer_.data()), buffer_.bytes()}; }
+
+ private:
+  friend class NixlAgent;
+  NixlBuffer(NixlAgent& agent, Buffer buffer) : agent_(agent), buffer_(std::move(buffer)) {}
+
+  NixlAgent& agent_;
+  Buffer buffer_;
+  NixlRegistrations* registration_ = nullptr;
 };
 
 class NixlAgent {
@@ -52,7 +65,6 @@ class NixlAgent {
   void remove(const std::string& agent);
 
   Result<std::unique_ptr<NixlBuffer>> register_memory(Buffer buffer);
-  void release(std::unique_ptr<NixlBuffer> buffer);
 
   // Reads the ranges, one after the other, to the start of the buffer. Returns io if the other agent ends, if
   // the read takes longer than `most_ms`, or if `stop` becomes true.
@@ -65,13 +77,13 @@ class NixlAgent {
   Result<> notify(const std::string& agent, std::string_view text);
 
  private:
+  friend class NixlBuffer;
   static constexpr std::size_t kKeptBuffers = 16;
 
   explicit NixlAgent(const NixlLibrary& library) : nixl_(library) {}
   Result<> open(const std::string& backend);
   Result<NixlRequest*> post(const NixlSource& from, std::span<const NixlRange> ranges, const NixlBuffer& to);
   Result<> finish(NixlRequest* request, int most_ms, const std::atomic<bool>& stop);
-  void deregister(NixlBuffer& buffer);
 
   const NixlLibrary& nixl_;
   NixlAgentHandle* agent_ = nullptr;

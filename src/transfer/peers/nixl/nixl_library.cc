@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 
 #include <array>
+#include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <mutex>
 
@@ -10,6 +12,14 @@
 
 namespace octavo {
 namespace {
+
+// The wheels contain libraries that the program also has, in other versions, for example protobuf. With
+// RTLD_DEEPBIND, NIXL uses those of the wheel. Sanitizers do not support this flag.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kOwnSymbols = 0;
+#else
+constexpr int kOwnSymbols = RTLD_DEEPBIND;
+#endif
 
 struct NixlFunctions {
   void* library;
@@ -49,10 +59,23 @@ std::string find_all(void* library, NixlLibrary& out) {
   return functions.missing;
 }
 
+// The wheels' UCX loads libibverbs, and that loads the system's RDMA drivers with their libraries. Two
+// versions of libnl are then loaded, and the process crashes at its end. Without RDMA devices, UCX does not
+// need them.
+void leave_out_rdma_drivers() {
+  std::error_code none;
+  if (!std::filesystem::exists("/sys/class/infiniband", none)) setenv("UCX_MODULES", "^ib", 0);
+}
+
 Result<NixlLibrary> open_nixl(const std::string& path) {
   set_ucx_variables();
-  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return failure(ErrorCode::unsupported, "NIXL is not available: {}", dlerror());
+  leave_out_rdma_drivers();
+  void* const library = dlopen(path.c_str(), RTLD_NOW | kOwnSymbols);
+  if (library == nullptr)
+    return failure(ErrorCode::unsupported,
+                   "NIXL is not available: {}; set kv_connector_extra_config.nixl_library to the path of "
+                   "libnixl_capi.so",
+                   dlerror());
   NixlLibrary functions;
   if (const std::string missing = find_all(library, functions); !missing.empty())
     return failure(ErrorCode::corrupt, "{} has no function {}: NIXL 1.5 is needed", path, missing);

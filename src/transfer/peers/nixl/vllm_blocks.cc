@@ -67,12 +67,13 @@ constexpr VllmOrder kCpuTiles{
     },
     contiguous_heads};
 
-// vLLM's CPU backend does not report its instruction set, so this machine's is used: both machines must have
-// the same one, as with vLLM on both sides. Returns null if the order of this instruction set is unknown.
-const VllmOrder* cpu_order([[maybe_unused]] const VllmSizes& s, [[maybe_unused]] std::string_view dtype) {
+// Returns the order of vLLM's CPU backend. vLLM does not report its instruction set, so both machines must
+// have the same one, as with vLLM on both sides. Returns null if the order of this instruction set is
+// unknown.
+const VllmOrder* cpu_order([[maybe_unused]] const VllmSizes& s, [[maybe_unused]] std::string_view dtype,
+                           [[maybe_unused]] bool amx) {
 #if defined(__x86_64__)
-  const bool tiles = dtype == "bf16" && s.tokens % 32 == 0 && s.elements % 32 == 0;
-  return tiles && __builtin_cpu_supports("amx-tile") ? &kCpuTiles : &kCpuVectors;
+  return amx && dtype == "bf16" && s.tokens % 32 == 0 && s.elements % 32 == 0 ? &kCpuTiles : &kCpuVectors;
 #else
   return nullptr;
 #endif
@@ -94,29 +95,18 @@ std::size_t bytes_of_number(std::string_view dtype) {
   return dtype == "bf16" || dtype == "f16" ? 2 : 0;
 }
 
-Result<const VllmOrder*> order_of(const VllmSizes& sizes, std::string_view dtype, const VllmAgent& agent) {
+Result<const VllmOrder*> order_of(const VllmSizes& sizes, std::string_view dtype, const VllmAgent& agent,
+                                  bool amx) {
   const auto row = std::ranges::find_if(kVllmLayouts, [&](const VllmLayout& each) {
     return each.backend == agent.backend && each.layout == agent.layout;
   });
   const VllmOrder* order = nullptr;
-  if (row != std::end(kVllmLayouts)) order = row->order ? row->order : cpu_order(sizes, dtype);
+  if (row != std::end(kVllmLayouts)) order = row->order ? row->order : cpu_order(sizes, dtype, amx);
   if (order != nullptr) return order;
   return invalid("",
                  "attn_backend_name and kv_cache_layout are {} and {} at the other engine, whose blocks this "
                  "engine cannot convert",
                  quoted_text(agent.backend), quoted_text(agent.layout));
-}
-
-// Checks that the blocks of this engine have keys and values of one size in all layers.
-Result<> check_vllm_format(const BlockFormat& format) {
-  const auto& planes = format.planes;
-  if (planes.empty() || bytes_of_number(format.dtype) == 0 || planes.front().count % 2 != 0 ||
-      !std::ranges::all_of(planes, [&](const auto& each) { return each == planes.front(); }))
-    return invalid("",
-                   "this engine's blocks cannot be converted from vLLM's: the model must have full attention "
-                   "with equal layers, and a KV cache of float32, float16 or bfloat16, got {}",
-                   format.dtype);
-  return {};
 }
 
 Result<> check_regions(const VllmAgent& agent, std::size_t layers, std::size_t layer_bytes) {
@@ -138,8 +128,27 @@ Result<> check_regions(const VllmAgent& agent, std::size_t layers, std::size_t l
 
 }  // namespace
 
-Result<VllmBlocks> VllmBlocks::of(const BlockFormat& format, const VllmAgent& agent) {
-  TRY_VOID(check_vllm_format(format));
+bool this_machine_has_amx() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("amx-tile") != 0;
+#else
+  return false;
+#endif
+}
+
+Result<> VllmBlocks::check(const BlockFormat& format) {
+  const auto& planes = format.planes;
+  if (!planes.empty() && bytes_of_number(format.dtype) > 0 && planes.front().count % 2 == 0 &&
+      std::ranges::all_of(planes, [&](const auto& each) { return each == planes.front(); }))
+    return {};
+  return field_failure("", ErrorCode::unsupported,
+                       "transport nixl needs a model with full attention and equal layers, and a KV cache of "
+                       "float32, float16 or bfloat16, got {}",
+                       format.dtype);
+}
+
+Result<VllmBlocks> VllmBlocks::of(const BlockFormat& format, const VllmAgent& agent, bool amx) {
+  TRY_VOID(check(format));
   if (agent.block_size > kBlockTokensMax || agent.blocks_of_an_id > kBlockTokensMax)
     return invalid("", "block_size is {} at the other engine, at most {} is supported", agent.block_size,
                    kBlockTokensMax);
@@ -154,7 +163,7 @@ Result<VllmBlocks> VllmBlocks::of(const BlockFormat& format, const VllmAgent& ag
   out.piece_tokens_ = static_cast<std::size_t>(format.block_size);
   TRY_VOID(check_regions(agent, out.layers_, out.layer_bytes()));
   const VllmSizes sizes{out.heads_, out.tokens_, out.vector_bytes_ / out.element_bytes_, out.element_bytes_};
-  TRY(const VllmOrder* order, order_of(sizes, format.dtype, agent));
+  TRY(const VllmOrder* order, order_of(sizes, format.dtype, agent, amx));
   out.head_stride_ = order->head_stride(sizes);
   for (const std::size_t part : {0, 1}) out.planes_[part] = order->plane(sizes, part);
   return out;

@@ -21,11 +21,17 @@ struct VllmPlane {
   std::vector<std::size_t> tokens{}, elements{};
 };
 
+bool this_machine_has_amx();
+
 class VllmBlocks {
  public:
+  // Returns unsupported if no blocks can be converted to this format.
+  static Result<> check(const BlockFormat& format);
   // Returns invalid_argument if blocks of the agent do not fit into blocks of the format. The error names the
   // field and both values.
-  static Result<VllmBlocks> of(const BlockFormat& format, const VllmAgent& agent);
+  // amx: whether the processors of both machines have AMX, which changes the layout of vLLM's CPU backend.
+  static Result<VllmBlocks> of(const BlockFormat& format, const VllmAgent& agent,
+                               bool amx = this_machine_has_amx());
 
   std::size_t layers() const { return layers_; }
   // tokens of a block, and bytes of one layer of a block

@@ -91,14 +91,15 @@ TEST(VllmBlocks, ConvertsTheLayoutsOfTheCpu) {
     return part == 0 ? plane + ((t / 16 * (kDim / 2) + e / 2) * 16 + t % 16) * 2 + e % 2
                      : plane + ((e / 16 * (kTokens / 2) + t / 2) * 16 + e % 16) * 2 + t % 2;
   };
-  const auto blocks = [](std::string_view dtype) {
-    return VllmBlocks::of(format_of(dtype, 2), agent_of("CPU_ATTN", "LBHNC", 2));
+  const auto blocks = [](std::string_view dtype, bool amx) {
+    return VllmBlocks::of(format_of(dtype, 2), agent_of("CPU_ATTN", "LBHNC", 2), amx);
   };
 #if defined(__x86_64__)
-  expect_second_piece(blocks("f16").value(), vectors);
-  expect_second_piece(blocks("bf16").value(), __builtin_cpu_supports("amx-tile") ? tiles : vectors);
+  expect_second_piece(blocks("f16", true).value(), vectors);
+  expect_second_piece(blocks("bf16", false).value(), vectors);
+  expect_second_piece(blocks("bf16", true).value(), tiles);
 #else
-  EXPECT_EQ(blocks("bf16").error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(blocks("bf16", false).error().code, ErrorCode::invalid_argument);
 #endif
 }
 
@@ -131,14 +132,23 @@ TEST(VllmBlocks, ErrorsNameTheFieldAndBothValues) {
   other = agent;
   other.block_size = 1 << 20;
   EXPECT_PRED2(has, error(format, other), "block_size is 1048576");
+}
 
-  BlockFormat own = format_of("f8_e4m3", 1);
-  EXPECT_PRED2(has, error(own, agent), "f8_e4m3");
-  own = format;
-  own.planes[1].token_bytes *= 2;
-  EXPECT_PRED2(has, error(own, agent), "equal layers");
-  own.planes.clear();
-  EXPECT_PRED2(has, error(own, agent), "full attention");
+TEST(VllmBlocks, SomeFormatsAreNotSupported) {
+  const auto error = [](const BlockFormat& format) {
+    const Result<> checked = VllmBlocks::check(format);
+    return checked ? std::nullopt : std::optional(checked.error().code);
+  };
+  EXPECT_EQ(error(format_of("bf16", 2)), std::nullopt);
+  EXPECT_EQ(error(format_of("f8_e4m3", 1)), ErrorCode::unsupported);
+  BlockFormat format = format_of("bf16", 2);
+  format.planes[1].token_bytes *= 2;
+  EXPECT_EQ(error(format), ErrorCode::unsupported);
+  format = format_of("bf16", 2);
+  format.planes[0].count = format.planes[1].count = 1;  // only keys
+  EXPECT_EQ(error(format), ErrorCode::unsupported);
+  format.planes.clear();
+  EXPECT_EQ(error(format), ErrorCode::unsupported);
 }
 
 }  // namespace

@@ -150,7 +150,7 @@ Result<> VllmFetcher::fetch_from(const Peer& peer, std::unique_ptr<NixlBuffer>& 
 
 Result<> VllmFetcher::prepare(std::unique_ptr<NixlBuffer>& buffer, std::size_t bytes) {
   if (buffer != nullptr && buffer->memory().size() >= bytes) return {};
-  if (buffer != nullptr) agent_->release(std::move(buffer));
+  buffer.reset();
   TRY(Buffer memory, allocate_(bytes));
   TRY(buffer, agent_->register_memory(std::move(memory)));
   return {};
