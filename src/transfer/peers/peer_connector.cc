@@ -30,6 +30,16 @@ std::size_t blocks_of(const BlockFormat& format, const KvTransferParams& from) {
   return static_cast<std::size_t>((from.remote_num_tokens - 1) / format.block_size);
 }
 
+// vLLM does not report the tokens of its blocks, so only their number is checked. The number of tokens of an
+// image can differ between vLLM and this engine, so prompts with images do not match.
+bool matches_vllms_prompt(const KvPrompt& prompt) {
+  if (prompt.params->remote_num_tokens <= prompt.tokens && !prompt.text.empty()) return true;
+  log(LogLevel::warning,
+      "request {}: this engine computes the prompt, because it has {} tokens{}, and vLLM has computed {}",
+      prompt.name, prompt.tokens, prompt.text.empty() ? " and images" : "", prompt.params->remote_num_tokens);
+  return false;
+}
+
 // Returns the block ids of each cache group, for remote_block_ids. A block outside of the sliding window has
 // id 0, vLLM's null block.
 std::vector<std::vector<std::int64_t>> ids_of(const BlockFormat& format, const StoreTask& task) {
@@ -119,6 +129,7 @@ std::optional<int> PeerConnector::matched(const KvPrompt& prompt) {
         prompt.name);
     return 0;
   }
+  if (!options_.nixl_backend.empty() && !matches_vllms_prompt(prompt)) return 0;
   return static_cast<int>(std::min(blocks_of(format_, *prompt.params), prompt.keys.size()));
 }
 

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <vector>
 
+#include "transfer/peers/peer_connector.h"
 #include "transfer/testing/vllm_prefill.h"
 
 namespace octavo {
@@ -146,6 +147,22 @@ TEST_F(VllmFetcherTest, AStoppedEngineIsUnreachable) {
   VllmPrefill again("vllm", kVllmBlockBytes);
   const LoadResult result = load(task_of(again.port()));
   EXPECT_EQ(result.failure, std::nullopt) << result.message;
+}
+
+TEST(VllmPrompts, PromptsThatDifferAreComputedHere) {
+  const auto connector =
+      PeerConnector::start({.consumes = true, .nixl_backend = "UCX"}, small_format(), 0, {});
+  if (!connector) GTEST_SKIP() << connector.error().message;
+  const KvTransferParams params = task_of(1).from;
+  const std::vector<TokenId> text(96);
+  const std::vector<Hash128> keys(2);
+  const auto matched = [&](int tokens, std::span<const TokenId> words) {
+    return (*connector)->matched({.tokens = tokens, .text = words, .keys = keys, .params = &params});
+  };
+  EXPECT_EQ(matched(97, text), 1);  // a block that may contain the last token is not loaded
+  EXPECT_EQ(matched(96, text), 1);
+  EXPECT_EQ(matched(95, text), 0);  // vLLM's prompt has more tokens
+  EXPECT_EQ(matched(97, {}), 0);    // a prompt with images
 }
 
 TEST(NixlLibrary, AMissingLibraryIsAnError) {
