@@ -46,27 +46,43 @@ std::unexpected<Error> no_field(std::string_view key) {
   return invalid(kExtra, "the field {} does not exist", quoted_text(key));
 }
 
+Result<> read_transport(const json::value& value, std::string_view field, std::string& transport,
+                        KvTransferOptions& out) {
+  constexpr std::array<std::string_view, 4> kTransports{"auto", "tcp", "ucx", "nixl"};
+  TRY_VOID(read_field(value, field, transport));
+  if (std::ranges::find(kTransports, transport) == kTransports.end())
+    return invalid(field, R"(must be "auto", "tcp", "ucx" or "nixl", got {})", quoted_text(transport));
+  out.one_host = transport == "auto";
+  out.ucx = transport == "ucx";
+  return {};
+}
+
+Result<> read_backends(const json::value& value, std::string_view field, std::string& out) {
+  if (!value.is_array() || value.get_array().size() != 1)
+    return invalid(field, "must be a list with the name of one NIXL plugin");
+  return read_field(value.get_array()[0], field, out);
+}
+
 Result<> read_nixl(const json::object& extra, KvTransferOptions& out) {
-  return for_extra(
-      extra, [&](std::string_view key, const std::string& field, const json::value& item) -> Result<> {
-        if (key == "side_channel_host") return read_field(item, field, out.host);
-        if (key == "side_channel_port") return read_field(item, field, 0, 65'535, out.port.emplace());
-        if (key == "kv_lease_duration") return read_field(item, field, 1, 86'400, out.lease_seconds);
-        if (key == "kv_recompute_threshold")
-          return read_field(item, field, 0, 1 << 30, out.recompute_threshold);
-        if (key == "transport") {
-          std::string transport;
-          TRY_VOID(read_field(item, field, transport));
-          if (transport != "auto" && transport != "tcp" && transport != "ucx")
-            return invalid(field, R"(must be "auto", "tcp" or "ucx", got {})", quoted_text(transport));
-          out.one_host = transport == "auto";
-          out.ucx = transport == "ucx";
-          return {};
-        }
-        // These fields of vLLM's NixlConnector have no effect here.
-        if (key != "backends" && key != "num_threads") return no_field(key);
-        return {};
-      });
+  std::string transport, backend = "UCX";
+  const auto take = [&](std::string_view key, const std::string& field, const json::value& item) -> Result<> {
+    if (key == "side_channel_host") return read_field(item, field, out.host);
+    if (key == "side_channel_port") return read_field(item, field, 0, 65'535, out.port.emplace());
+    if (key == "kv_lease_duration") return read_field(item, field, 1, 86'400, out.lease_seconds);
+    if (key == "kv_recompute_threshold") return read_field(item, field, 0, 1 << 30, out.recompute_threshold);
+    if (key == "transport") return read_transport(item, field, transport, out);
+    if (key == "nixl_library") return read_field(item, field, out.nixl_library);
+    if (key == "backends") return read_backends(item, field, backend);
+    if (key != "num_threads") return no_field(key);  // this field of vLLM's NixlConnector has no effect here
+    return {};
+  };
+  TRY_VOID(for_extra(extra, take));
+  if (transport != "nixl") return {};
+  if (out.produces)
+    return field_failure("kv_connector_extra_config.transport", ErrorCode::unsupported,
+                         "\"nixl\" reads blocks of vLLM's prefill servers, so kv_role must be kv_consumer");
+  out.nixl_backend = std::move(backend);
+  return {};
 }
 
 Result<> read_path_or_url(const json::value& value, std::string_view field, std::string& out) {

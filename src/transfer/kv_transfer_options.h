@@ -73,6 +73,10 @@ struct KvTransferOptions {
   // false: blocks are sent over TCP even if both processes run on the same host
   bool one_host = true;
   bool ucx = false;  // true: UCX is used if the producer supports it, too
+  // Name of a NIXL plugin: blocks come from vLLM's prefill servers by NIXL. "": they come from Octavo's.
+  std::string nixl_backend{};
+  // path of libnixl_capi.so, or a name that the dynamic loader finds
+  std::string nixl_library = "libnixl_capi.so";
 
   std::optional<KvTierOptions> tier{};
   std::vector<StartConnector> others{};

@@ -30,6 +30,13 @@ TEST(KvTransferOptions, ReadsVllmsFields) {
           R"({"kv_connector": "NixlConnector", "kv_role": "kv_both", "kv_connector_extra_config": {"transport": "ucx"}})")
           .value();
   EXPECT_TRUE(ucx.ucx && !ucx.one_host);
+  EXPECT_EQ(ucx.nixl_backend, "");
+  const KvTransferOptions nixl = parse_kv_transfer_config(
+                                     R"({"kv_connector": "NixlConnector", "kv_role": "kv_consumer",
+              "kv_connector_extra_config": {"transport": "nixl", "nixl_library": "/a/libnixl_capi.so"}})")
+                                     .value();
+  EXPECT_EQ(nixl.nixl_backend, "UCX");
+  EXPECT_EQ(nixl.nixl_library, "/a/libnixl_capi.so");
 }
 
 TEST(KvTransferOptions, ErrorsNameTheField) {
@@ -54,6 +61,8 @@ TEST(KvTransferOptions, ErrorsNameTheField) {
   EXPECT_EQ(extra("NixlConnector", R"({"kv_lease_duration": 0})"),
             "kv_connector_extra_config.kv_lease_duration");
   EXPECT_EQ(extra("NixlConnector", R"({"transport": "ib"})"), "kv_connector_extra_config.transport");
+  EXPECT_EQ(extra("NixlConnector", R"({"transport": "nixl"})"), "kv_connector_extra_config.transport");
+  EXPECT_EQ(extra("NixlConnector", R"({"backends": ["UCX", "GDS"]})"), "kv_connector_extra_config.backends");
   EXPECT_EQ(extra("SharedStorageConnector", R"({"shared_storage_path": "http://host"})"),
             "kv_connector_extra_config.shared_storage_path");
   EXPECT_EQ(extra("SharedStorageConnector", "{}"), "kv_connector_extra_config.shared_storage_path");

@@ -7,7 +7,7 @@
 #include <cctype>
 #include <span>
 
-#include "fleet/observe/msgpack_reader.h"
+#include "base/msgpack_reader.h"
 
 namespace octavo::fleet {
 namespace {

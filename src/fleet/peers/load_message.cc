@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "fleet/observe/msgpack_reader.h"
+#include "base/msgpack_reader.h"
 #include "fleet/view/fleet_view.h"
 
 namespace octavo::fleet {

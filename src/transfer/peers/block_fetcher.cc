@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/clock.h"
-#include "base/priority.h"
-
 namespace octavo {
 
 BlockFetcher::BlockFetcher(BlockFormat format, bool one_host, bool ucx, WriteBlock write, NativeBlocks native,
@@ -17,61 +14,28 @@ BlockFetcher::BlockFetcher(BlockFormat format, bool one_host, bool ucx, WriteBlo
       times_(times),
       write_(std::move(write)),
       native_(std::move(native)),
-      done_(std::move(done)) {
-  for (Worker& worker : workers_) worker.thread = std::thread([this, &worker] { run(worker); });
-}
+      queue_([this](std::size_t worker, const LoadTask& task,
+                    LoadResult& result) { return fetch(workers_[worker], task, result); },
+             std::move(done)) {}
 
 BlockFetcher::~BlockFetcher() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-    for (const Worker& worker : workers_)
-      if (worker.socket != nullptr) worker.socket->interrupt();
-  }
-  arrived_.notify_all();
-  for (Worker& worker : workers_) worker.thread.join();
+  queue_.stop();
+  const std::lock_guard lock(mutex_);
+  for (const Worker& worker : workers_)
+    if (worker.socket != nullptr) worker.socket->interrupt();
 }
 
-void BlockFetcher::post(LoadTask task) {
-  {
-    const std::lock_guard lock(mutex_);
-    tasks_.push_back(std::move(task));
-  }
-  arrived_.notify_one();
-}
-
-void BlockFetcher::run(Worker& worker) {
-  // Copies must not slow down the steps of running requests.
-  lower_priority(kMoves);
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    arrived_.wait(lock, [&] { return stopping_ || !tasks_.empty(); });
-    if (stopping_) return;
-    // Tasks with blocks are first, because requests wait for them. The other tasks only end leases, which is
-    // less urgent, because leases also expire.
-    auto next = std::ranges::find_if(tasks_, [](const LoadTask& each) { return !each.blocks.empty(); });
-    if (next == tasks_.end()) next = tasks_.begin();
-    const LoadTask task = std::move(*next);
-    tasks_.erase(next);
-    lock.unlock();
-    LoadResult result{.id = task.id};
-    const std::int64_t began = now_us();
-    const Result<> fetched = fetch(worker, task, result);
-    result.seconds = static_cast<double>(now_us() - began) * 1e-6;
-    if (!fetched) {
-      if (!result.failure) result.failure = failure_of(fetched.error().code);
-      result.message = fetched.error().message;
-    }
-    if (!task.blocks.empty()) done_(std::move(result));
-    lock.lock();
-  }
+Result<> BlockFetcher::renew(const std::string& host, int port, const std::vector<std::string>& leases) {
+  TRY(PeerSocket socket, PeerSocket::connect(host, port, times_));
+  for (const std::string& lease : leases) TRY_VOID(send_message(socket, Keep{lease}));
+  return {};
 }
 
 // socket: the worker's new connection, or null. Returns false if the fetcher is stopping.
 bool BlockFetcher::set_socket(Worker& worker, const PeerSocket* socket) {
   const std::lock_guard lock(mutex_);
   worker.socket = socket;
-  return !stopping_;
+  return !queue_.stopping();
 }
 
 Result<> BlockFetcher::fetch(Worker& worker, const LoadTask& task, LoadResult& result) {

@@ -3,53 +3,45 @@
 #pragma once
 
 #include <array>
-#include <condition_variable>
-#include <deque>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <thread>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "transfer/block_format.h"
 #include "transfer/kv_connector.h"
 #include "transfer/native_blocks.h"
 #include "transfer/peer_socket.h"
+#include "transfer/peers/fetcher.h"
+#include "transfer/peers/load_queue.h"
 #include "transfer/peers/messages.h"
 #include "transfer/peers/transport.h"
 #include "transfer/peers/ucx_plugin.h"
 
 namespace octavo {
 
-class BlockFetcher {
+class BlockFetcher final : public Fetcher {
  public:
-  // Writes the contents of a piece into the cache. Any thread calls it.
-  using WriteBlock = std::function<void(KvLocation, std::span<const std::byte>)>;
-  using OnResult = std::function<void(LoadResult)>;
-
   // The fetching threads call `done` once for each task that has blocks. If `one_host` is false, producers on
   // the same host use TCP, too, instead of shared memory. If `ucx` is true, native blocks are sent over UCX
   // if the producer also has UCX.
   BlockFetcher(BlockFormat format, bool one_host, bool ucx, WriteBlock write, NativeBlocks native,
                OnResult done, const PeerTimes& times = {});
-  // Stops running fetches and drops waiting tasks, without calling `done`.
-  ~BlockFetcher();
+  ~BlockFetcher() override;
 
-  // Queues the task and returns at once. A task without blocks only ends its lease.
-  void post(LoadTask task);
+  void post(LoadTask task) override { queue_.post(std::move(task)); }
+  Result<> renew(const std::string& host, int port, const std::vector<std::string>& leases) override;
 
  private:
-  static constexpr int kThreads = 4;
-
   struct Worker {
     std::optional<TransferSlots> slots;  // memory offered to producers; only the worker's thread uses it
     std::unique_ptr<UcxChannel> ucx;     // channel to the current producer; only the worker's thread uses it
     // current connection or null; guarded by mutex_
     const PeerSocket* socket = nullptr;
-    std::thread thread;
   };
 
-  void run(Worker& worker);
   Result<> fetch(Worker& worker, const LoadTask& task, LoadResult& result);
   Result<> fetch_over(Worker& worker, PeerSocket& socket, const LoadTask& task, LoadResult& result);
   BlockWay way_of(const Ready& ready) const;
@@ -64,14 +56,10 @@ class BlockFetcher {
   const PeerTimes times_;
   const WriteBlock write_;
   const NativeBlocks native_;
-  const OnResult done_;
 
-  std::mutex mutex_;  // guards all members below
-  std::condition_variable arrived_;
-  std::deque<LoadTask> tasks_;
-  bool stopping_ = false;
-
-  std::array<Worker, kThreads> workers_;
+  std::mutex mutex_;  // guards the sockets of workers_
+  std::array<Worker, LoadQueue::kThreads> workers_;
+  LoadQueue queue_;  // the last member, because its threads use the others
 };
 
 }  // namespace octavo

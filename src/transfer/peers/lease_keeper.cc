@@ -1,11 +1,8 @@
 #include "transfer/peers/lease_keeper.h"
 
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "base/log.h"
-#include "transfer/peers/messages.h"
 
 namespace octavo {
 namespace {
@@ -13,16 +10,12 @@ namespace {
 // heartbeats in the duration of one lease, as in vLLM
 constexpr int kMessagesOfALease = 6;
 
-Result<> renew(const std::string& host, int port, const std::vector<std::string>& leases) {
-  TRY(PeerSocket socket, PeerSocket::connect(host, port));
-  for (const std::string& lease : leases) TRY_VOID(send_message(socket, Keep{lease}));
-  return {};
-}
-
 }  // namespace
 
-LeaseKeeper::LeaseKeeper(std::chrono::milliseconds lease)
-    : interval_(lease / kMessagesOfALease), thread_([this](const std::stop_token& stop) { run(stop); }) {}
+LeaseKeeper::LeaseKeeper(std::chrono::milliseconds lease, Renew renew)
+    : interval_(lease / kMessagesOfALease),
+      renew_(std::move(renew)),
+      thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
 void LeaseKeeper::keep(RequestId id, const KvTransferParams& from) {
   const std::lock_guard lock(mutex_);
@@ -34,6 +27,11 @@ void LeaseKeeper::let_go(RequestId id) {
   kept_.erase(id);
 }
 
+void LeaseKeeper::stop() {
+  thread_.request_stop();
+  if (thread_.joinable()) thread_.join();
+}
+
 void LeaseKeeper::run(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   while (!stops_.wait_for(lock, stop, interval_, [&] { return stop.stop_requested(); })) {
@@ -42,7 +40,7 @@ void LeaseKeeper::run(const std::stop_token& stop) {
       leases[{from.remote_host, from.remote_port}].push_back(from.remote_request_id);
     lock.unlock();
     for (const auto& [producer, ids] : leases)
-      if (const Result<> renewed = renew(producer.first, producer.second, ids); !renewed)
+      if (const Result<> renewed = renew_(producer.first, producer.second, ids); !renewed)
         log(LogLevel::debug, "{} KV leases may expire: {}", ids.size(), renewed.error().message);
     lock.lock();
   }

@@ -7,6 +7,8 @@
 
 #include "base/log.h"
 #include "http/url.h"
+#include "transfer/peers/block_fetcher.h"
+#include "transfer/peers/nixl/vllm_fetcher.h"
 #include "transfer/peers/ucx_plugin.h"
 
 namespace octavo {
@@ -26,6 +28,16 @@ std::size_t blocks_of(const BlockFormat& format, const KvTransferParams& from) {
   const std::size_t params = from.remote_block_ids[0].size();
   if (format.planes.empty() || from.remote_num_tokens <= 0) return params;
   return static_cast<std::size_t>((from.remote_num_tokens - 1) / format.block_size);
+}
+
+// vLLM does not report the tokens of its blocks, so only their number is checked. The number of tokens of an
+// image can differ between vLLM and this engine, so prompts with images do not match.
+bool matches_vllms_prompt(const KvPrompt& prompt) {
+  if (prompt.params->remote_num_tokens <= prompt.tokens && !prompt.text.empty()) return true;
+  log(LogLevel::warning,
+      "request {}: this engine computes the prompt, because it has {} tokens{}, and vLLM has computed {}",
+      prompt.name, prompt.tokens, prompt.text.empty() ? " and images" : "", prompt.params->remote_num_tokens);
+  return false;
 }
 
 // Returns the block ids of each cache group, for remote_block_ids. A block outside of the sliding window has
@@ -52,10 +64,10 @@ Result<std::unique_ptr<KvConnector>> PeerConnector::start(KvTransferOptions opti
     options.engine_id = fmt::format("{:016x}{:016x}", secret_seed(), secret_seed());
   if (options.host.empty()) options.host = "127.0.0.1";
   if (options.port != 0) options.port = options.port.value_or(kPort) + engine;
-  if (options.consumes && options.ucx) TRY_VOID(open_ucx_channel());
   std::unique_ptr<PeerConnector> peers(
       new PeerConnector(std::move(options), std::move(format), std::move(cache)));
   if (peers->options_.produces) TRY_VOID(peers->listen());
+  if (peers->options_.consumes) TRY_VOID(peers->start_fetcher());
   return peers;
 }
 
@@ -63,17 +75,34 @@ PeerConnector::PeerConnector(KvTransferOptions options, BlockFormat format, Cach
     : options_(std::move(options)),
       format_(std::move(format)),
       cache_(std::move(cache)),
-      leases_(options_.lease_seconds) {
-  if (!options_.consumes) return;
-  keeper_ = std::make_unique<LeaseKeeper>(std::chrono::seconds(options_.lease_seconds));
-  fetcher_ = std::make_unique<BlockFetcher>(format_, options_.one_host, options_.ucx, cache_.write,
-                                            cache_.native, [this](LoadResult result) {
-                                              keeper_->let_go(result.id);
-                                              note(result);
-                                              result.from[static_cast<std::size_t>(KvSource::peer)] =
-                                                  result.loaded;
-                                              cache_.loaded(std::move(result));
-                                            });
+      leases_(options_.lease_seconds) {}
+
+PeerConnector::~PeerConnector() {
+  if (keeper_ != nullptr) keeper_->stop();  // because it uses the fetcher
+}
+
+Result<> PeerConnector::start_fetcher() {
+  const auto done = [this](LoadResult result) {
+    keeper_->let_go(result.id);
+    note(result);
+    result.from[static_cast<std::size_t>(KvSource::peer)] = result.loaded;
+    cache_.loaded(std::move(result));
+  };
+  if (options_.nixl_backend.empty()) {
+    if (options_.ucx) TRY_VOID(open_ucx_channel());
+    fetcher_ = std::make_unique<BlockFetcher>(format_, options_.one_host, options_.ucx, cache_.write,
+                                              cache_.native, done);
+  } else {
+    TRY_VOID(VllmBlocks::check(format_));
+    TRY(auto agent, NixlAgent::start(options_.nixl_library, options_.nixl_backend));
+    fetcher_ = std::make_unique<VllmFetcher>(format_, std::move(agent), cache_.allocate, cache_.write, done);
+  }
+  keeper_ = std::make_unique<LeaseKeeper>(
+      std::chrono::seconds(options_.lease_seconds),
+      [this](const std::string& host, int port, const std::vector<std::string>& leases) {
+        return fetcher_->renew(host, port, leases);
+      });
+  return {};
 }
 
 Result<> PeerConnector::listen() {
@@ -100,6 +129,7 @@ std::optional<int> PeerConnector::matched(const KvPrompt& prompt) {
         prompt.name);
     return 0;
   }
+  if (!options_.nixl_backend.empty() && !matches_vllms_prompt(prompt)) return 0;
   return static_cast<int>(std::min(blocks_of(format_, *prompt.params), prompt.keys.size()));
 }
 

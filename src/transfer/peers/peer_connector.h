@@ -10,8 +10,8 @@
 #include "base/error.h"
 #include "transfer/kv_connector.h"
 #include "transfer/kv_transfer_options.h"
-#include "transfer/peers/block_fetcher.h"
 #include "transfer/peers/block_server.h"
+#include "transfer/peers/fetcher.h"
 #include "transfer/peers/lease_keeper.h"
 #include "transfer/peers/lease_table.h"
 
@@ -23,6 +23,7 @@ class PeerConnector final : public KvConnector {
   // Returns an error if options are invalid, or if the address is in use.
   static Result<std::unique_ptr<KvConnector>> start(KvTransferOptions options, BlockFormat format, int engine,
                                                     CacheAccess cache);
+  ~PeerConnector() override;
 
   std::optional<int> matched(const KvPrompt& prompt) override;
   bool worth_loading(int blocks, std::span<const Hash128> pieces, double compute_seconds) override;
@@ -39,6 +40,7 @@ class PeerConnector final : public KvConnector {
  private:
   PeerConnector(KvTransferOptions options, BlockFormat format, CacheAccess cache);
   Result<> listen();
+  Result<> start_fetcher();
   bool leased(const KvPrompt& prompt) const;
   void note(const LoadResult& result);
 
@@ -54,7 +56,7 @@ class PeerConnector final : public KvConnector {
   LeaseTable leases_;
   std::unique_ptr<BlockServer> server_;    // null unless the engine is a producer
   std::unique_ptr<LeaseKeeper> keeper_;    // null unless the engine is a consumer
-  std::unique_ptr<BlockFetcher> fetcher_;  // null unless the engine is a consumer
+  std::unique_ptr<Fetcher> fetcher_;       // null unless the engine is a consumer
 };
 
 }  // namespace octavo

@@ -138,7 +138,10 @@ TEST(Transfer, BlocksOfAnotherSizeAreMadeOfThoseThatThereAre) {
 TEST(Transfer, ALeaseLastsWhileSomebodyWants) {
   Producer producer;
   const std::int64_t first_end = producer.leases.next_end_us();
-  LeaseKeeper keeper(std::chrono::milliseconds(60));
+  BlockFetcher fetcher(kFormat, true, false, {}, {}, {});
+  LeaseKeeper keeper(std::chrono::milliseconds(60), [&](const auto& host, int port, const auto& leases) {
+    return fetcher.renew(host, port, leases);
+  });
   KvTransferParams unknown = task_for(producer.server->port()).from;
   unknown.remote_request_id = "another";
   keeper.keep(1, unknown);  // no effect, because the lease is unknown

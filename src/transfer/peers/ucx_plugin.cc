@@ -8,19 +8,21 @@ namespace octavo {
 namespace {
 
 Result<OpenUcxChannel> load() {
-  // UCX reads these variables when it is loaded. With them, it does not handle signals and does not replace
-  // malloc.
-  setenv("UCX_HANDLE_ERRORS", "none", 0);
-  setenv("UCX_ERROR_SIGNALS", "", 0);
-  setenv("UCX_MEM_EVENTS", "no", 0);
-  // UCX must not log warnings: it would log one for each cancelled fetch that leaves unreceived data.
-  setenv("UCX_LOG_LEVEL", "error", 0);
+  set_ucx_variables();
   const auto function = plugin_function("liboctavo_ucx.so", kOpenUcxChannel);
   if (!function) return failure(function.error().code, "UCX is not available: {}", function.error().message);
   return reinterpret_cast<OpenUcxChannel>(*function);
 }
 
 }  // namespace
+
+void set_ucx_variables() {
+  setenv("UCX_HANDLE_ERRORS", "none", 0);
+  setenv("UCX_ERROR_SIGNALS", "", 0);
+  setenv("UCX_MEM_EVENTS", "no", 0);
+  // UCX must not log warnings: it would log one for each cancelled fetch that leaves unreceived data.
+  setenv("UCX_LOG_LEVEL", "error", 0);
+}
 
 Result<std::unique_ptr<UcxChannel>> open_ucx_channel() {
   static const Result<OpenUcxChannel> open = load();

@@ -31,6 +31,10 @@ class UcxChannel {
   virtual Result<> receive(std::span<const std::span<std::byte>> pieces, int beside) = 0;
 };
 
+// Sets the variables that UCX reads when it is loaded, unless they are set. With them, UCX does not handle
+// signals and does not replace malloc.
+void set_ucx_variables();
+
 // Returns unsupported if the library or UCX is not installed, or unavailable with UCX's message.
 Result<std::unique_ptr<UcxChannel>> open_ucx_channel();
 

@@ -1,10 +1,10 @@
-#include "fleet/observe/msgpack_reader.h"
+#include "base/msgpack_reader.h"
 
 #include <msgpuck.h>
 
 #include <limits>
 
-namespace octavo::fleet {
+namespace octavo {
 
 // Checks each value separately. msgpuck's mp_check() of a whole text counts values in an int, which overflows
 // if a malicious array claims a large length. mp_check_*() return the number of missing bytes of a value's
@@ -105,4 +105,4 @@ bool MsgpackReader::skip() {
   return true;
 }
 
-}  // namespace octavo::fleet
+}  // namespace octavo

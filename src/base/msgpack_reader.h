@@ -6,7 +6,7 @@
 #include <optional>
 #include <string_view>
 
-namespace octavo::fleet {
+namespace octavo {
 
 // Each function reads one value, and returns nullopt if the value has a different type or is incomplete.
 class MsgpackReader {
@@ -29,4 +29,4 @@ class MsgpackReader {
   const char* end_;
 };
 
-}  // namespace octavo::fleet
+}  // namespace octavo
