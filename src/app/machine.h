@@ -33,7 +33,7 @@ struct Machine {
   Result<std::string> nccl;                   // version of NCCL, or why NCCL is missing
   std::string model_cache;                    // folder
   std::uint64_t model_cache_free = 0;         // bytes
-  std::string model_cache_problem;            // why the folder cannot be written; "": it can
+  std::string model_cache_problem{};          // why the folder cannot be written; "": it can
 };
 
 // Reads files in /proc and /sys below `root`.

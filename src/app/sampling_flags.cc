@@ -2,6 +2,7 @@
 
 #include <type_traits>
 
+#include "local/flag_table.h"
 #include "request/sampling_fields.h"
 
 namespace octavo {
@@ -11,9 +12,9 @@ constexpr const char* kGroup = "Sampling";
 
 template <class T>
 CLI::Option* add_value_flag(CLI::App& command, const SamplingField& field, boost::json::object& body) {
-  return command.add_option_function<T>(
+  return check_number<T>(command.add_option_function<T>(
       std::string(field.flag), [&body, name = field.name](const T& value) { body[name] = value; },
-      std::string(field.help));
+      std::string(field.help)));
 }
 
 template <class T>
@@ -41,10 +42,9 @@ CLI::Option* add_flag(CLI::App& command, const SamplingField& field, boost::json
 }  // namespace
 
 void add_sampling_flags(CLI::App& command, boost::json::object& body) {
-  command
-      .add_option_function<std::int64_t>(
-          "--max-tokens", [&body](std::int64_t value) { body["max_tokens"] = value; },
-          "Maximum number of output tokens")
+  check_number<std::int64_t>(command.add_option_function<std::int64_t>(
+                                 "--max-tokens", [&body](std::int64_t value) { body["max_tokens"] = value; },
+                                 "Maximum number of output tokens"))
       ->group(kGroup);
   for (const SamplingField& field : sampling_fields()) {
     if (field.flag.empty()) continue;

@@ -32,23 +32,27 @@ const CLI::Validator& suffix() {
 }
 
 // Replaces CLI11's own check, whose error message would print the largest double.
-CLI::Validator not_negative() {
-  return {[](std::string& text) {
+CLI::Validator not_negative(bool suffix) {
+  return {[suffix](const std::string& text) {
             double number = -1;
             const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
             const bool fine = error == std::errc{} && end == text.data() + text.size() && number >= 0;
             return fine ? std::string()
-                        : fmt::format("must be a number from 0 on, such as 512M or 4GiB, got {}", text);
+                        : fmt::format("must be a number from 0 on{}, got {}",
+                                      suffix ? ", such as 512M or 4GiB" : "", text);
           },
           "NONNEGATIVE"};
 }
+
+std::string shown(std::integral auto number) { return std::to_string(number); }
+std::string shown(std::floating_point auto number) { return fmt::format("{:g}", number); }
 
 // Returns " from 1 to 9", or "" if every number that fits is valid.
 template <class Number>
 std::string limits_text(Number min, Number max) {
   using Limits = std::numeric_limits<Number>;
   if (std::floating_point<Number> && min == Limits::lowest() && max == Limits::max()) return "";
-  return fmt::format(" from {} to {}", min, max);
+  return fmt::format(" from {} to {}", shown(min), shown(max));
 }
 
 struct Check {
@@ -61,12 +65,8 @@ struct Check {
     option.check(number_between(range.min, range.max));
   }
   void operator()(const NotNegative& range) const {
-    if (!range.suffix) {
-      option.check(CLI::NonNegativeNumber);
-      return;
-    }
-    option.transform(suffix());
-    option.check(not_negative());
+    if (range.suffix) option.transform(suffix());
+    option.check(not_negative(range.suffix));
   }
   void operator()(const OneOf& choice) const {
     option.check(CLI::IsMember(parts_of(std::string(choice.names))));
@@ -90,7 +90,7 @@ CLI::Validator number_between(Number min, Number max) {
             return fmt::format("must be a {}number{}, got {}", std::integral<Number> ? "whole " : "", limits,
                                text);
           },
-          is_range ? fmt::format("NUMBER in [{} - {}]", min, max) : std::string()};
+          is_range ? fmt::format("NUMBER in [{} - {}]", shown(min), shown(max)) : std::string()};
 }
 template CLI::Validator number_between(int, int);
 template CLI::Validator number_between(std::int64_t, std::int64_t);
@@ -108,7 +108,7 @@ std::string text_of(const FlagHelp& help) {
 Result<boost::json::object> json_object(const std::string& text) {
   boost::system::error_code not_json;
   boost::json::value value = boost::json::parse(text, not_json);
-  if (not_json || !value.is_object()) return invalid("", "must be a JSON object");
+  if (not_json || !value.is_object()) return invalid("", "must be a JSON object, got {}", text);
   return std::move(value.get_object());
 }
 

@@ -100,7 +100,7 @@ TEST_F(FlagTable, ErrorsNameFlagAndField) {
   EXPECT_EQ(parse({"--heat", "hot"}), "--heat: must be a number, got hot");
   EXPECT_EQ(parse({"--ports", "1", "2.5"}), "--ports: must be a whole number from 0 to 65535, got 2.5");
   EXPECT_EQ(parse({"--words", ""}), "--words: word is empty");
-  EXPECT_EQ(parse({"--object", "[]"}), "--object: must be a JSON object");
+  EXPECT_EQ(parse({"--object", "[]"}), "--object: must be a JSON object, got []");
   EXPECT_EQ(parse({"--maybe", "1"}), "--maybe requires --number");
   EXPECT_EQ(parse({"--colour", "green"}), "--colour: green not in {red,blue}");
 }

@@ -38,7 +38,7 @@ COMMANDS = [*"serve chat generate pick plan route sidecar simulate run-batch rep
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_wrong_number_gets_the_limits_of_its_flag(command):
     shown = run(*command.split(), "--help-all").stdout
-    flags = re.findall(r"^ +(?:-\w,)?(--[\w-]+)\S* (?:NUMBER|[-\d.e+]+ to [-\d.e+]+)", shown, re.M)
+    flags = re.findall(r"^  (?:-\w,)?(--[\w-]+)\S* (?:NUMBER|[-\d.e+]+ to [-\d.e+]+)", shown, re.M)
     for flag in flags:
         refused = run(*command.split(), f"{flag}=x")
         assert refused.returncode == 2

@@ -37,7 +37,7 @@ inline std::vector<Form> object_forms() {
       {"hermes",
        "Let me see.\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Köln } \\\" "
        "</tool_call>\"}}\n</tool_call>\n<tool_call>{\"name\":\"stop\",\"arguments\":{}}</tool_call>\nDone.",
-       "Let me see.Done.",
+       "Let me see.\n\n\nDone.",
        {call(0, "get_weather", "{\"city\": \"Köln } \\\" </tool_call>\"}"), call(1, "stop", "{}")}},
       {"hermes",
        "<tool_call>{\"arguments\": {\"a\": [1, {}]}, \"name\": \"add\"}</tool_call>"

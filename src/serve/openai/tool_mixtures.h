@@ -131,7 +131,7 @@ inline std::vector<Form> other_dialects() {
       {"mistral_v11",
        "Hm.[TOOL_CALLS] [{\"name\": \"add\", \"arguments\": {\"a\": 1}}, {\"name\": \"stop\", \"arguments\": "
        "{}}] end",
-       "Hm.end",
+       "Hm. end",
        {add, stop_next}},
       {"deepseek_v3",
        kDeepseek + "<｜tool▁call▁begin｜>add<｜tool▁sep｜>{\"a\": 1}<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
@@ -149,7 +149,7 @@ inline std::vector<Form> other_dialects() {
       {"deepseek_v4", "<｜DSML｜function_calls>\n" + invoke + "</｜DSML｜function_calls>", "", {weather}},
       {"deepseek_v32", "Hm.\n" + invoke + "</｜DSML｜function_calls>", "Hm.", {weather}},
       // Qwen's newer format instead of Hermes' format.
-      {"hermes", "Hm\n<tool_call>\n" + coder + "</tool_call>\nDone", "HmDone", {weather}},
+      {"hermes", "Hm\n<tool_call>\n" + coder + "</tool_call>\nDone", "Hm\n\nDone", {weather}},
       {"hermes", coder + "</tool_call>", "", {weather}},
       {"hermes",
        "<tool_call>\n<function=nope>\n</function>\n</tool_call>",

@@ -311,6 +311,7 @@ void ToolParser::begin_call() {
 
 void ToolParser::send_call() {
   call_.held = broken_list_ = false;
+  layout_.space.append(call_.raw.begin(), std::ranges::find_if_not(call_.raw, is_space));
   call_.raw.clear();
   at_start_ = false;
   ++calls_;
