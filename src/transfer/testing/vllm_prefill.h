@@ -29,7 +29,8 @@ class VllmPrefill {
         memory_(static_cast<std::size_t>(kLayers * kBlocks * block_bytes)) {
     for (std::size_t i = 0; i < memory_.size(); ++i)
       memory_[i] = static_cast<std::byte>(i / static_cast<std::size_t>(block_bytes) % kBlocks);
-    CHECK(nixl_.create_agent(engine_id.c_str(), &agent_) == kNixlDone);
+    const NixlAgentSettings settings;
+    CHECK(nixl_.create_agent(engine_id.c_str(), &settings, &agent_) == kNixlDone);
     CHECK(nixl_.create_params(&params_) == kNixlDone);
     CHECK(nixl_.create_backend(agent_, "UCX", params_, &backend_) == kNixlDone);
     CHECK(nixl_.create_reg_dlist(kNixlDram, &registration_) == kNixlDone);

@@ -12,6 +12,9 @@ namespace octavo {
 namespace {
 
 constexpr std::chrono::microseconds kPollPause{50};
+// The library's thread sleeps until data arrives, but at most this time. Its default, 0, would keep a quarter
+// of a processor busy in an idle server.
+constexpr std::uint64_t kProgressDelayUs = 10'000;
 
 // Returns `code` with the name of the status, or success.
 Result<> nixl_result(int status, ErrorCode code, std::string_view what) {
@@ -31,7 +34,9 @@ Result<std::unique_ptr<NixlAgent>> NixlAgent::start(const std::string& library, 
 Result<> NixlAgent::open(const std::string& backend) {
   // Names of agents must be unique.
   const std::string name = fmt::format("octavo-{:016x}{:016x}", secret_seed(), secret_seed());
-  TRY_VOID(nixl_result(nixl_.create_agent(name.c_str(), &agent_), ErrorCode::unsupported, "make an agent"));
+  const NixlAgentSettings settings{.progress_delay_us = kProgressDelayUs};
+  TRY_VOID(nixl_result(nixl_.create_agent(name.c_str(), &settings, &agent_), ErrorCode::unsupported,
+                       "make an agent"));
   NixlParams* params = nullptr;
   TRY_VOID(nixl_result(nixl_.create_params(&params), ErrorCode::unsupported, "make parameters"));
   const int status = nixl_.create_backend(agent_, backend.c_str(), params, &backend_);

@@ -34,7 +34,7 @@ struct NixlFunctions {
 
 std::string find_all(void* library, NixlLibrary& out) {
   NixlFunctions functions{library};
-  functions.find(out.create_agent, "nixl_capi_create_agent");
+  functions.find(out.create_agent, "nixl_capi_create_configured_agent");
   functions.find(out.destroy_agent, "nixl_capi_destroy_agent");
   functions.find(out.create_params, "nixl_capi_create_params");
   functions.find(out.destroy_params, "nixl_capi_destroy_params");

@@ -27,9 +27,21 @@ inline constexpr int kNixlDone = 0, kNixlRunning = 1;
 inline constexpr int kNixlDram = 0, kNixlVram = 1;
 inline constexpr int kNixlRead = 0;
 
+// Settings of an agent, with the layout of nixl_capi_agent_config_s.
+struct NixlAgentSettings {
+  bool progress_thread = true;
+  bool listen_thread = false;
+  int listen_port = 0;
+  int thread_sync = 0;  // the caller serialises its calls
+  unsigned workers = 1;
+  std::uint64_t progress_delay_us = 0;
+  std::uint64_t listen_delay_us = 0;
+  bool telemetry = false;
+};
+
 struct NixlLibrary {
   // clang-format off
-  int (*create_agent)(const char* name, NixlAgentHandle**);
+  int (*create_agent)(const char* name, const NixlAgentSettings*, NixlAgentHandle**);
   int (*destroy_agent)(NixlAgentHandle*);
   int (*create_params)(NixlParams**);
   int (*destroy_params)(NixlParams*);
