@@ -92,7 +92,7 @@ def test_images_are_sent_with_the_next_message(scripted, tmp_path):
     text.write_text("no image")
     done = subprocess.run([OCTAVO, "chat", "--url", url, "--image", str(image)], input=f"What?\nAnd?\n/image {image}\n/image {text}\n/image nothing.png\nNow?\n",
                           capture_output=True, text=True, timeout=PATIENCE)
-    assert "must be a PNG, JPEG or WebP image" in done.stderr and "nothing.png" in done.stderr
+    assert "must be a PNG, JPEG, WebP or GIF image" in done.stderr and "nothing.png" in done.stderr
     part = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + base64.b64encode(PNG).decode()}}
     asked = [body["messages"][-1]["content"] for body in bodies]
     assert asked == [[part, {"type": "text", "text": "What?"}], "And?", [part, {"type": "text", "text": "Now?"}]]

@@ -105,7 +105,7 @@ ELSEWHERE = {
     "octavo serve naver/splade": "the unit test Families/EncoderEngine.*/splade compares its vectors with transformers",
     "octavo serve jinaai/": "test_adapters_read_texts_for_tasks",
     "octavo serve MODEL --kv-transfer-config '{\"kv_connector\": \"Mine\"": "needs a library of the reader's; LibraryStore's unit tests load one",
-    "octavo serve MODEL --port 8002 --dtype bfloat16 --kv-transfer-config": "needs vLLM and NIXL; test_vllm_prefill",
+    "octavo serve MODEL --port 8002 --dtype bfloat16 --kv-transfer-config": "needs vLLM and NIXL; test_the_answer_is_that_of_one_server runs it",
     "pip install nixl-cu12": "downloads 69 MB",
     "octavo serve MODEL --enable-lora": "test_they_are_listed_with_their_parent",
     "octavo serve DeepSeek-V3": "test_draft_tokens_change_no_answer",
