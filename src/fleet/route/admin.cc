@@ -131,7 +131,7 @@ std::optional<Response> older_route(const RouteContext& context, const Request& 
   if (path == "/list_workers" && request.method == "GET") return list_workers(context.balancer);
   if ((path != "/add_worker" && path != "/remove_worker") || request.method != "POST") return std::nullopt;
   const auto url = http::query_value(request.query, "url");
-  if (!url) return openai::error_response(400, "must name a worker, as http://host:port", "url");
+  if (!url) return openai::error_response(invalid("url", "must name a worker, as http://host:port").error());
   if (path == "/add_worker") return add_worker(context, json::object{{"url", *url}});
   const auto endpoint = endpoint_of_url(*url);
   if (!endpoint) return openai::error_response(endpoint.error());
@@ -204,7 +204,8 @@ Response health(const RouteContext& context, bool readiness) {
 Response finish_session(Balancer& balancer, const Request& request) {
   const auto session = http::query_value(request.query, "session_id");
   if (!session || session->empty())
-    return openai::error_response(400, "must be in the query: /finish_session?session_id=ID", "session_id");
+    return openai::error_response(
+        invalid("session_id", "must be in the query: /finish_session?session_id=ID").error());
   balancer.finished(*session);
   return json_response({{"session_id", *session}, {"status", "finished"}});
 }
@@ -214,7 +215,7 @@ Response finish_session(Balancer& balancer, const Request& request) {
 Response kv_index(Balancer& balancer, const Request& request) {
   static std::atomic_flag busy;
   const auto worker = http::query_value(request.query, "worker");
-  if (!worker) return openai::error_response(400, "must name a worker, as host:port", "worker");
+  if (!worker) return openai::error_response(invalid("worker", "must name a worker, as host:port").error());
   if (busy.test_and_set())
     return openai::error_response(429, "another request is reading an index: retry later");
   const auto dump = balancer.held(*worker);
