@@ -133,7 +133,7 @@ Result<Image> decode_jpeg(std::span<const std::byte> file, std::int64_t pixels_m
   if (!reader.read_header(file)) return broken();
   TRY_VOID(check_size(reader.width(), reader.height(), pixels_max));
   if (!reader.is_colour() && !reader.is_grey() && !reader.is_print())
-    return invalid("", "the JPEG image is neither grey, RGB nor CMYK, and other colours are not supported");
+    return invalid("", "the colours of the JPEG image must be grey, RGB or CMYK");
   Image image{static_cast<int>(reader.width()), static_cast<int>(reader.height()), {}};
   image.pixels.resize(static_cast<std::size_t>(reader.width() * reader.height() * 3));
   const int orientation = orientation_of(reader.metadata());

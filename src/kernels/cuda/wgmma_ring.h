@@ -292,8 +292,8 @@ Schedule schedule_of(const MatmulParams& p, int on_processor, std::int64_t slice
   return best;
 }
 
-// Finds the tile of a thread block: of a single product, or of an expert. Returns false if there is none. `p`
-// becomes the expert's product.
+// Finds the tile of a thread block: of a single product, or of an expert. Returns false if the thread block
+// has no tile. `p` becomes the expert's product.
 template <class S>
 __device__ inline bool find_tile(const ExpertChunk& chunk, int slices_each, MatmulParams& p,
                                  TileOrigin& origin, Part& part) {

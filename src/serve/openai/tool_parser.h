@@ -75,7 +75,7 @@ class ToolParser {
     std::string raw;        // while held: the text from the beginning of the call
     std::string arguments;  // arguments so far, while the call is held
   };
-  // White space around markers and calls. It becomes content only between two texts.
+  // White space around markers and calls, which becomes content only between two texts.
   struct Layout {
     std::string space;        // white space since the last content
     bool after_text = false;  // whether there is content before it

@@ -12,7 +12,7 @@ namespace octavo {
 namespace {
 
 constexpr std::chrono::microseconds kPollPause{50};
-// The library's thread sleeps until data arrives, but at most this time. Its default, 0, would keep a quarter
+// NIXL's thread sleeps until data arrives, but at most this time. NIXL's default, 0, would keep a quarter
 // of a processor busy in an idle server.
 constexpr std::uint64_t kProgressDelayUs = 10'000;
 

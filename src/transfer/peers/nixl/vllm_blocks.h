@@ -1,7 +1,8 @@
 // Converts blocks of vLLM's KV cache to the layout in which Octavo exchanges blocks (block_format.h).
 //
-// A block of vLLM has the keys and values of one layer. Their order depends on vLLM's attention backend, on
-// its KV cache layout and, for vLLM's CPU backend, on the instruction set: see the table in vllm_blocks.cc.
+// A block of vLLM has the keys and values of one layer, in an order that depends on vLLM's attention backend,
+// on its KV cache layout and, for vLLM's CPU backend, on the instruction set: see the table in
+// vllm_blocks.cc.
 #pragma once
 
 #include <cstddef>

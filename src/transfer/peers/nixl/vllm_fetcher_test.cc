@@ -1,6 +1,5 @@
-// Tests the fetcher with a prefill server of vLLM's protocol in this process. These tests need
-// libnixl_capi.so (the wheel nixl-cu12 or nixl-cu13, with its folder in LD_LIBRARY_PATH), and are skipped
-// without it.
+// Tests the fetcher with a prefill server of vLLM's protocol in this process. The tests are
+// skipped without libnixl_capi.so (the wheel nixl-cu12 or nixl-cu13, with its folder in LD_LIBRARY_PATH).
 #include "transfer/peers/nixl/vllm_fetcher.h"
 
 #include <gtest/gtest.h>
